@@ -33,6 +33,11 @@ class SingleCommunicator : public Communicator {
     return ++last_;
   }
 
+  Ticket gather_on_nodes(const Tag& tag, void* data, std::span<const std::int64_t> byte_counts) override {
+    make_gather_on_nodes(tag, data, byte_counts, 1);
+    return ++last_;
+  }
+
   Ticket broadcast(const Tag& tag, void* data, std::int64_t bytes, int root) override {
     make_broadcast(tag, data, bytes, root, 1);
     return ++last_;

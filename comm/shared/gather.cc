@@ -7,9 +7,9 @@
 namespace syncline::comm {
 namespace {
 
-// What nodes send in a step: enough to hide its latency, in messages whose cost is that of their bytes. MPI counts are
-// ints, and a message is the progress that a waiting rank sees.
-constexpr std::int64_t kStepOfNodes = 4 << 20, kLeastMessage = 64 << 10, kMostMessage = 16 << 20;
+// What nodes send in a step: enough to hide its latency, in messages whose cost is that of their bytes. A message is
+// the progress that a waiting rank sees.
+constexpr std::int64_t kStepOfNodes = 4 << 20, kLeastMessage = 64 << 10;
 
 // From this number of nodes, rounds take less time than messages of all to all, if these have fewer bytes than this.
 constexpr int kManyNodes = 64;
@@ -18,6 +18,11 @@ constexpr std::int64_t kFewBytes = 2048;
 std::size_t bytes(std::int64_t count) { return static_cast<std::size_t>(count); }
 
 }  // namespace
+
+Gather::Gather(const Topology& topology, NodeControl& control, Network& network)
+    : topology_(topology), control_(control), network_(network) {
+  if (topology.node_count() >= kManyNodes && has_rail()) rounds_ = meeting_rounds(topology.node, topology.node_count());
+}
 
 // Carries out copies_.
 Steps Gather::copy() {
@@ -37,8 +42,25 @@ struct Gather::Run {
   const Collective& collective;
   const Window* region;
   std::uint64_t& done;
+  bool on_nodes = false;  // the ranks of a node have one result
   std::byte* data(std::int64_t at) const { return static_cast<std::byte*>(collective.data) + at; }
 };
+
+bool Gather::arrived(int channel) {
+  bool& open = open_[bytes(channel)];
+  if (open && network_.test(kExchange + channel)) open = false;
+  return !open;
+}
+
+// This rank tells the others of its node that it has come here, and waits for them.
+auto Gather::pass(const Run& run, std::atomic<std::uint64_t> RankControl::*counter) {
+  (control_.own().*counter).store(run.done + 1, std::memory_order_release);
+  return until([this, &run, counter] {
+    arrived(0);  // messages of the next step go on meanwhile
+    arrived(1);
+    return control_.all(counter, run.done + 1, run.collective);
+  });
+}
 
 Steps Gather::run(const Collective& collective, const Window* region, std::uint64_t& done) {
   const Run run{collective, region, done};
@@ -55,10 +77,17 @@ Steps Gather::run(const Collective& collective, const Window* region, std::uint6
   copies_.assign(1, {run.data(own.begin), static_cast<const std::byte*>(collective.send), own.size()});
   co_await copy();
   co_await share(run);
-  const int nodes = topology_.node_count();
-  if (nodes == 1) co_return;
-  if (nodes >= kManyNodes && collective.bytes < kFewBytes * nodes * topology_.rails()) co_await exchange_in_rounds(run);
-  else co_await exchange(run);
+  if (topology_.node_count() > 1) co_await exchange(run);
+}
+
+Steps Gather::run_on_nodes(const Collective& collective, std::uint64_t& done) {
+  const Run run{collective, nullptr, done, true};
+  if (topology_.node_count() == 1) co_return;
+  open_ = {};
+  find_parts_of_nodes(topology_, collective.counts, begin_);
+  co_await exchange(run);
+  co_await pass(run, &RankControl::reduced);
+  ++run.done;
 }
 
 Steps Gather::broadcast_on_node(const Collective& collective, std::uint64_t& done) {
@@ -87,21 +116,22 @@ void Gather::find_others(std::int64_t at, std::int64_t most) {
   }
 }
 
-bool Gather::arrived(int channel) {
-  bool& open = open_[bytes(channel)];
-  if (open && network_.test(kExchange + channel)) open = false;
-  return !open;
+Steps Gather::exchange(const Run& run) {
+  const int nodes = topology_.node_count();
+  const bool few = run.collective.bytes < kFewBytes * nodes * topology_.rails();
+  return nodes >= kManyNodes && few ? exchange_in_rounds(run) : exchange_in_steps(run);
 }
 
-Steps Gather::exchange(const Run& run) {
+Steps Gather::exchange_in_steps(const Run& run) {
   std::int64_t longest = 0;
   for (int n = 0; n < topology_.node_count(); ++n) longest = std::max(longest, slice_of(n, 0).size());
-  piece_ = std::clamp(kStepOfNodes / topology_.node_count(), kLeastMessage, kMostMessage);
+  piece_ = std::max(kStepOfNodes / topology_.node_count(), kLeastMessage);
   const std::int64_t steps = (longest + piece_ - 1) / piece_;
   if (steps > 0) start(run, 0);
   for (std::int64_t step = 0; step < steps; ++step) {
     if (step + 1 < steps) start(run, step + 1);
     co_await until([this, step] { return arrived(static_cast<int>(step % 2)); });
+    if (run.on_nodes) continue;
     find_others(step * piece_, piece_);
     co_await share(run);
   }
@@ -139,9 +169,8 @@ Steps Gather::exchange_in_rounds(const Run& run) {
     return bytes(packed_at_[bytes(of.end)] - packed_at_[bytes(of.begin)]);
   };
   NodeRun known{node, node + 1};
-  const auto rounds = has_rail() ? meeting_rounds(node, nodes) : std::vector<MeetingRound>{};
   if (has_rail()) std::memcpy(packed(node), run.data(slice_of(node, topology_.local).begin), size_of(known));
-  for (const MeetingRound& round : rounds) {
+  for (const MeetingRound& round : rounds_) {
     messages_.clear();
     for (const int n : round.to) messages_.sends.push_back({n, packed(known.begin), size_of(known)});
     for (const MeetingRound::Message& message : round.from)
@@ -156,6 +185,7 @@ Steps Gather::exchange_in_rounds(const Run& run) {
       copies_.push_back(
           {run.data(slice_of(n, topology_.local).begin), packed(n), packed_at_[bytes(n) + 1] - packed_at_[bytes(n)]});
   co_await copy();
+  if (run.on_nodes) co_return;
   find_others(0, run.collective.bytes);
   co_await share(run);
 }
@@ -170,18 +200,11 @@ void Gather::for_chunk(int local, std::int64_t at, std::int64_t size, const Visi
   }
 }
 
-// Each rank copies what the others have, from the region or, chunk by chunk, through the staging memory.
+// Each rank copies what the others have, from the region or, chunk by chunk, through the
+// staging memory.
 Steps Gather::share(const Run& run) {
   const int local = topology_.local, ranks = control_.ranks();
   if (ranks == 1) co_return;
-  const auto pass = [&](std::atomic<std::uint64_t> RankControl::*counter) {
-    (control_.own().*counter).store(run.done + 1, std::memory_order_release);
-    return until([&, counter] {
-      arrived(0);  // messages of the next step go on meanwhile
-      arrived(1);
-      return control_.all(counter, run.done + 1, run.collective);
-    });
-  };
   std::int64_t most = 0;
   for (const std::vector<Range>& runs : runs_)
     most = std::max(most, std::accumulate(runs.begin(), runs.end(), std::int64_t{0},
@@ -192,7 +215,7 @@ Steps Gather::share(const Run& run) {
       std::memcpy(control_.staging(local, run.done) + to, run.data(own.begin), bytes(own.size()));
     };
     if (run.region == nullptr) for_chunk(local, at, chunk, stage);
-    co_await pass(&RankControl::staged);
+    co_await pass(run, &RankControl::staged);
     copies_.clear();
     for (int l = 0; l < ranks; ++l) {
       const auto add = [&](const Range& theirs, std::int64_t from) {
@@ -205,7 +228,7 @@ Steps Gather::share(const Run& run) {
       if (l != local) for_chunk(l, at, chunk, add);
     }
     co_await copy();
-    co_await pass(&RankControl::reduced);
+    co_await pass(run, &RankControl::reduced);
     ++run.done;
   }
 }

@@ -9,7 +9,6 @@
 
 #include <array>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "comm/shared/meeting_rounds.h"
@@ -22,13 +21,14 @@ namespace syncline::comm {
 
 class Gather {
  public:
-  Gather(const Topology& topology, NodeControl& control, Network& network)
-      : topology_(topology), control_(control), network_(network) {}
+  Gather(const Topology& topology, NodeControl& control, Network& network);
 
   // `region`: the memory in which each local rank has the result at the same offset; null: the data are staged. `done`:
   // the number of chunks that all ranks have finished; run() updates it.
   // `collective` must live as long as the steps.
   Steps run(const Collective& collective, const Window* region, std::uint64_t& done);
+  // A gather in memory that the ranks of a node share; each rank's bytes are in their place.
+  Steps run_on_nodes(const Collective& collective, std::uint64_t& done);
   // A large broadcast on one node, through the staging memory: a gather to which only the root has bytes to add.
   Steps broadcast_on_node(const Collective& collective, std::uint64_t& done);
 
@@ -45,8 +45,10 @@ class Gather {
   Range slice_of(int node, int rail) const;
   void find_others(std::int64_t at, std::int64_t most);
   bool arrived(int channel);
+  auto pass(const Run& run, std::atomic<std::uint64_t> RankControl::*counter);
   Steps copy();
   Steps exchange(const Run& run);
+  Steps exchange_in_steps(const Run& run);
   Steps exchange_in_rounds(const Run& run);
   void start(const Run& run, std::int64_t step);
   Steps share(const Run& run);
@@ -57,6 +59,7 @@ class Gather {
   const Topology topology_;
   NodeControl& control_;
   Network& network_;
+  std::vector<MeetingRound> rounds_;  // of many nodes
   // Kept, so that a gather allocates nothing.
   std::vector<std::int64_t> begin_;       // of the nodes' parts
   std::vector<std::vector<Range>> runs_;  // by local rank: what the node collects from it

@@ -147,6 +147,7 @@ Steps NodeWire::steps(const Collective& collective) {
       parts_.push_back(region_->part(l) + control_.own().offset[round_ % 2] - 1);
     return reduction_.run(collective, parts_, direct_, chunks_);
   }
+  if (collective.kind == Kind::kGatherOnNodes) return gather_.run_on_nodes(collective, chunks_);
   if (collective.kind == Kind::kAllGather) return gather_.run(collective, direct_ ? region_.get() : nullptr, chunks_);
   return gather_.broadcast_on_node(collective, chunks_);
 }

@@ -138,7 +138,7 @@ ReduceRounds direct_rounds_of(const SumTree& tree, int node) {
   std::vector<int> owners(static_cast<std::size_t>(nodes));
   std::iota(owners.begin(), owners.end(), 0);
   std::vector<ReduceRounds::Place> places(owners.size());
-  return {std::move(owners), std::move(places), {std::move(sum)}, {std::move(give)}, 1};
+  return {std::move(owners), std::move(places), {std::move(sum)}, {std::move(give)}};
 }
 
 }  // namespace
@@ -164,7 +164,7 @@ std::vector<ReduceRounds> halving_rounds(const SumTree& tree, Range nodes) {
   const std::vector<Handover>& handovers = halving.handovers();
   const auto height = static_cast<std::size_t>(halving.root().height);
   std::vector<ReduceRounds> rounds(static_cast<std::size_t>(nodes.size()),
-                                   {{}, {}, std::vector<ReduceRound>(height), std::vector<ReduceRound>(height), 1});
+                                   {{}, {}, std::vector<ReduceRound>(height), std::vector<ReduceRound>(height)});
   const auto of = [&](int node) {
     const bool wanted = nodes.begin <= node && node < nodes.end;
     return wanted ? &rounds[static_cast<std::size_t>(node - nodes.begin)] : nullptr;
@@ -208,11 +208,14 @@ std::vector<ReduceRounds> halving_rounds(const SumTree& tree, Range nodes) {
 }
 
 std::vector<ReduceRounds> reduce_rounds(const SumTree& tree, Range nodes) {
-  std::vector<ReduceRounds> rounds =
-      tree.node_count() <= kDirect ? direct_rounds(tree, nodes) : halving_rounds(tree, nodes);
+  const bool halves = tree.node_count() > kDirect;
+  std::vector<ReduceRounds> rounds = halves ? halving_rounds(tree, nodes) : direct_rounds(tree, nodes);
   int most = 1;
   for (int node = 0; node < tree.node_count(); ++node) most = std::max(most, tree.blocks(node));
-  for (ReduceRounds& one : rounds) one.most_blocks = most;
+  for (ReduceRounds& one : rounds) {
+    one.halves = halves;
+    one.most_blocks = most;
+  }
   return rounds;
 }
 

@@ -1,7 +1,7 @@
 // The rounds of a large reduction between nodes: which sums nodes send to each other, and where they are added. Pure
 // data.
 //
-// The elements are cut into parts, one or a few for each node; all are equal, or those of each node. Two algorithms:
+// The elements are cut into parts, one or more for each node; all are equal, or those of each node. Two algorithms:
 // - Direct: each node adds up one part, and sends its sum to all nodes. Two rounds, for few nodes.
 // - Halving: along the tree of comm/shared/sum_tree.h, whose leaves are the nodes' blocks of ranks. Where two subtrees
 //   meet, each has the sum of every part at one of its leaves, the part's owner; the owners exchange halves of their
@@ -57,9 +57,10 @@ struct ReduceRounds {
   std::vector<int> owners;    // nodes, by part
   std::vector<Place> places;  // by part
   std::vector<ReduceRound> sums, returns;
+  // Of the job, equal on all nodes.
+  bool halves = false;
   int most_blocks = 1;  // of a node
   std::int64_t parts() const { return std::ssize(owners); }
-  bool halves() const { return sums.size() > 1; }
 };
 
 // The rounds of these nodes, in order. `tree`: of any node of the job.

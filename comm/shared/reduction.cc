@@ -13,7 +13,7 @@ std::size_t bytes(std::int64_t count) { return static_cast<std::size_t>(count); 
 // The collective under way.
 struct Reduction::Run {
   const Collective& collective;
-  Chunks chunks;
+  ReduceChunks chunks;
   std::int64_t width = chunks.width();
   std::int64_t begun = 0, ended = 0;  // chunks between nodes
 
@@ -52,7 +52,7 @@ Reduction::Reduction(const Topology& topology, const SumTree& tree, NodeControl&
 
 Steps Reduction::run(const Collective& collective, std::span<std::byte* const> parts, bool direct,
                      std::uint64_t& done) {
-  Run run{collective, Chunks(collective, topology_, control_, rounds_, parts, direct, done)};
+  Run run{collective, ReduceChunks(collective, topology_, control_, rounds_, parts, direct, done)};
   if (topology_.node_count() > 1) co_await between_nodes(run);
   else if (collective.kind == Kind::kReduceScatter) co_await scatter_on_node(run);
   else co_await on_node(run);
@@ -80,7 +80,7 @@ std::int64_t Reduction::step_of(const Run& run) const {
 }
 
 Steps Reduction::on_node(Run& run) {
-  const Chunks& chunks = run.chunks;
+  const ReduceChunks& chunks = run.chunks;
   const std::int64_t step = step_of(run);
   chunks.stage(0);
   for (std::int64_t k = 0; k < chunks.count(); ++k) {
@@ -102,7 +102,7 @@ Steps Reduction::on_node(Run& run) {
 
 // Each rank adds up its own piece, and nobody needs another one.
 Steps Reduction::scatter_on_node(Run& run) {
-  const Chunks& chunks = run.chunks;
+  const ReduceChunks& chunks = run.chunks;
   const int local = topology_.local;
   const std::int64_t step = step_of(run);
   for (std::int64_t k = 0; k < chunks.count(); ++k) {

@@ -17,9 +17,9 @@
 #include <utility>
 #include <vector>
 
-#include "comm/shared/chunks.h"
 #include "comm/shared/node.h"
 #include "comm/shared/node_control.h"
+#include "comm/shared/reduce_chunks.h"
 #include "comm/shared/reduce_rounds.h"
 #include "comm/shared/steps.h"
 #include "comm/shared/sum.h"

@@ -9,8 +9,8 @@
 namespace syncline::comm {
 namespace {
 
-constexpr std::array kKindNames{"all_reduce",     "all_gather",    "broadcast",
-                                "reduce_scatter", "shared_memory", "node_memory"};
+constexpr std::array kKindNames{"all_reduce",    "all_gather",  "broadcast",      "reduce_scatter",
+                                "shared_memory", "node_memory", "gather_on_nodes"};
 constexpr std::array kReduceNames{"sum", "max", "min"};
 
 // A rank of another byte order sends numbers out of range.
@@ -91,7 +91,22 @@ std::string name_difference(const Header& a, const Header& b) {
   if (reduce_of(a) != reduce_of(b)) return "the reduction";
   if (a.count != b.count) return "the count";
   if (a.root != b.root) return "the root";
-  return kind_of(a) == Kind::kAllGather ? "the byte counts of the ranks" : "the counts of the ranks";
+  return kind_of(a) == Kind::kAllGather || kind_of(a) == Kind::kGatherOnNodes ? "the byte counts of the ranks"
+                                                                              : "the counts of the ranks";
+}
+
+Collective make_gather(Kind kind, const Tag& tag, const void* send, void* receive,
+                       std::span<const std::int64_t> byte_counts, int size) {
+  Collective collective;
+  collective.kind = kind;
+  collective.bytes = collective.count = total_of(name_of(kind), byte_counts, size);
+  collective.send = send;
+  collective.data = receive;
+  collective.counts = byte_counts;
+  check_buffer(name_of(kind), receive, collective.bytes);
+  fill_header(collective, tag);
+  collective.header.counts_digest = digest_of(byte_counts);
+  return collective;
 }
 
 }  // namespace
@@ -119,16 +134,11 @@ Collective make_memory(Kind kind, std::size_t bytes) {
 
 Collective make_all_gather(const Tag& tag, const void* send, void* receive, std::span<const std::int64_t> byte_counts,
                            int size) {
-  Collective collective;
-  collective.kind = Kind::kAllGather;
-  collective.bytes = collective.count = total_of("all_gather", byte_counts, size);
-  collective.send = send;
-  collective.data = receive;
-  collective.counts = byte_counts;
-  check_buffer("all_gather", receive, collective.bytes);
-  fill_header(collective, tag);
-  collective.header.counts_digest = digest_of(byte_counts);
-  return collective;
+  return make_gather(Kind::kAllGather, tag, send, receive, byte_counts, size);
+}
+
+Collective make_gather_on_nodes(const Tag& tag, void* data, std::span<const std::int64_t> byte_counts, int size) {
+  return make_gather(Kind::kGatherOnNodes, tag, nullptr, data, byte_counts, size);
 }
 
 Collective make_broadcast(const Tag& tag, void* data, std::int64_t bytes, int root, int size) {

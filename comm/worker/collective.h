@@ -13,7 +13,15 @@
 
 namespace syncline::comm {
 
-enum class Kind : std::uint8_t { kAllReduce, kAllGather, kBroadcast, kReduceScatter, kSharedMemory, kNodeMemory };
+enum class Kind : std::uint8_t {
+  kAllReduce,
+  kAllGather,
+  kBroadcast,
+  kReduceScatter,
+  kSharedMemory,
+  kNodeMemory,
+  kGatherOnNodes,
+};
 const char* name_of(Kind kind);
 
 // Fixed-width words without padding, so that a wire can compare headers as numbers or as bytes.
@@ -42,7 +50,7 @@ struct Collective {
   std::int64_t bytes = 0;  // all bytes that move: the whole receive buffer of an all_gather
   const void* send = nullptr;
   void* data = nullptr;
-  std::span<const std::int64_t> counts;  // by rank: bytes of an all_gather, elements of a reduce_scatter
+  std::span<const std::int64_t> counts;  // by rank: bytes of a gather, elements of a reduce_scatter
 };
 inline bool allocates(const Collective& collective) {
   return collective.kind == Kind::kSharedMemory || collective.kind == Kind::kNodeMemory;
@@ -55,6 +63,7 @@ inline bool is_reduction(const Collective& collective) {
 Collective make_all_reduce(const Tag& tag, void* data, std::int64_t count, DType dtype, Reduce reduce);
 Collective make_all_gather(const Tag& tag, const void* send, void* receive, std::span<const std::int64_t> byte_counts,
                            int size);
+Collective make_gather_on_nodes(const Tag& tag, void* data, std::span<const std::int64_t> byte_counts, int size);
 Collective make_reduce_scatter(const Tag& tag, void* data, std::span<const std::int64_t> counts, DType dtype,
                                Reduce reduce, int size);
 // Moves no data; the wire allocates memory. `kind`: kSharedMemory or kNodeMemory.

@@ -330,6 +330,10 @@ Ticket WorkerCommunicator::all_gather(const Tag& tag, const void* send, void* re
   return worker_->submit(make_all_gather(tag, send, receive, byte_counts, size()));
 }
 
+Ticket WorkerCommunicator::gather_on_nodes(const Tag& tag, void* data, std::span<const std::int64_t> byte_counts) {
+  return worker_->submit(make_gather_on_nodes(tag, data, byte_counts, size()));
+}
+
 Ticket WorkerCommunicator::broadcast(const Tag& tag, void* data, std::int64_t bytes, int root) {
   return worker_->submit(make_broadcast(tag, data, bytes, root, size()));
 }

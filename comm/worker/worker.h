@@ -32,7 +32,9 @@ namespace syncline::comm {
 // Collectives up to this size travel with the agreement of the ranks, and need no thread of their own: moving 64 KiB
 // takes about as long as waking a thread and letting it sleep again.
 inline constexpr std::int64_t kSmallBytes = 64 << 10;
-inline bool is_small(const Collective& collective) { return collective.bytes <= kSmallBytes && !allocates(collective); }
+inline bool is_small(const Collective& collective) {
+  return collective.bytes <= kSmallBytes && !allocates(collective) && collective.kind != Kind::kGatherOnNodes;
+}
 
 struct Missing {
   std::string text;         // "rank 2 (...) has not called it"; "" if the wire cannot tell
@@ -206,6 +208,7 @@ class WorkerCommunicator : public Communicator {
                         Reduce reduce) override;
   Ticket all_gather(const Tag& tag, const void* send, void* receive,
                     std::span<const std::int64_t> byte_counts) override;
+  Ticket gather_on_nodes(const Tag& tag, void* data, std::span<const std::int64_t> byte_counts) override;
   Ticket broadcast(const Tag& tag, void* data, std::int64_t bytes, int root) override;
   void wait(Ticket ticket) override { worker_->wait(ticket); }
   bool done(Ticket ticket) const override { return worker_->done(ticket); }

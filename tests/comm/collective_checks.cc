@@ -243,6 +243,29 @@ void check_node_memory(std::unique_ptr<Communicator> comm) {
   for (std::size_t b = 0; b < sizes.size(); ++b) check(b, [&](int index) { return mark(b, first + index); });
 }
 
+void check_gather_on_nodes(Communicator& comm) {
+  for (const std::int64_t unit : {3, comm.size() > 8 ? 50 : 5000, comm.size() > 8 ? 5000 : 400001}) {
+    std::vector<std::int64_t> counts;
+    for (int r = 0; r < comm.size(); ++r) counts.push_back(r == 1 ? 0 : unit * (r + 1) / 2);
+    const std::int64_t total = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+    const NodeBlock block = comm.node_memory(static_cast<std::size_t>(total));
+    ASSERT_NE(block.begin, nullptr);
+    const auto value = [&](std::int64_t i, int round) { return static_cast<std::byte>(i * 7 + i / 251 + 31 * round); };
+    const std::int64_t begin = std::accumulate(counts.begin(), counts.begin() + comm.rank(), std::int64_t{0});
+    for (int round = 0; round < 3; ++round) {
+      for (std::int64_t i = begin; i < begin + counts[static_cast<std::size_t>(comm.rank())]; ++i)
+        block.begin[i] = value(i, round);
+      comm.wait(comm.gather_on_nodes({}, block.begin, counts));
+      for (std::int64_t i = 0; i < total; ++i)
+        if (block.begin[i] != value(i, round)) {
+          ADD_FAILURE() << "round " << round << ", unit " << unit << ", byte " << i;
+          break;
+        }
+      comm.barrier();
+    }
+  }
+}
+
 const std::vector<Mismatch>& mismatches() {
   using Data = std::vector<float>;
   static const std::int64_t counts[2][8] = {{8, 4, 0, 0}, {4, 8, 0, 0}};

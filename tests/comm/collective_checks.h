@@ -28,6 +28,8 @@ void check_all_gather(Communicator& comm);
 void check_broadcast(Communicator& comm);
 // The ranks of a node write and read one memory, which outlives the communicator.
 void check_node_memory(std::unique_ptr<Communicator> comm);
+// Parts of different sizes, empty, and larger than kSmallBytes, gathered in the memory of each node.
+void check_gather_on_nodes(Communicator& comm);
 // More unfinished collectives than the queue holds, with waits out of order.
 void check_many_tickets(Communicator& comm);
 // done() alone, without wait(), completes a collective.

@@ -22,6 +22,9 @@ class Forwarding : public Communicator {
                     std::span<const std::int64_t> byte_counts) override {
     return wire_.all_gather(tag, send, receive, byte_counts);
   }
+  Ticket gather_on_nodes(const Tag& tag, void* data, std::span<const std::int64_t> byte_counts) override {
+    return wire_.gather_on_nodes(tag, data, byte_counts);
+  }
   Ticket broadcast(const Tag& tag, void* data, std::int64_t bytes, int root) override {
     return wire_.broadcast(tag, data, bytes, root);
   }

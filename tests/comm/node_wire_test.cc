@@ -109,6 +109,14 @@ TEST(NodeWire, NodeMemory) {
   }
 }
 
+TEST(NodeWire, GatherOnNodes) {
+  for (const std::vector<int>& layout : kLayouts)
+    spawn_ranks(static_cast<int>(layout.size()), check_gather_on_nodes, {.node_of_rank = layout});
+  std::vector<int> many;  // in rounds
+  for (int n = 0; n < 65; ++n) many.push_back(n);
+  spawn_ranks(65, check_gather_on_nodes, {.node_of_rank = many});
+}
+
 // Parts of many sizes, in shared and in private memory, in place and from other memory.
 TEST(NodeWire, AllGather) {
   for (const std::vector<int>& layout : kLayouts)

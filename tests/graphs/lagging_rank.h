@@ -42,6 +42,10 @@ class LaggingRank : public comm::Communicator {
     pause();
     return wire_.all_gather(tag, send, receive, byte_counts);
   }
+  comm::Ticket gather_on_nodes(const comm::Tag& tag, void* data, std::span<const std::int64_t> byte_counts) override {
+    pause();
+    return wire_.gather_on_nodes(tag, data, byte_counts);
+  }
   comm::Ticket broadcast(const comm::Tag& tag, void* data, std::int64_t bytes, int root) override {
     pause();
     return wire_.broadcast(tag, data, bytes, root);

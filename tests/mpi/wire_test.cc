@@ -36,6 +36,7 @@ TEST(Wire, ManyTickets) { check_many_tickets(*make()); }
 TEST(Wire, NodeMemory) {
   for (int i = 0; i < 3; ++i) check_node_memory(make());
 }
+TEST(Wire, GatherOnNodes) { check_gather_on_nodes(*make()); }
 TEST(Wire, Notes) {
   check_notes(*make());
   check_notes(*make());

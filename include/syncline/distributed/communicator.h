@@ -129,6 +129,10 @@ class Communicator {
   virtual Ticket all_gather(const Tag& tag, const void* send, void* receive,
                             std::span<const std::int64_t> byte_counts) = 0;
 
+  // The same, into memory that the ranks of each node share: `data` is this rank's address of it (node_memory), and this
+  // rank's bytes are in their place. Every byte enters a node once, and no rank copies it.
+  virtual Ticket gather_on_nodes(const Tag& tag, void* data, std::span<const std::int64_t> byte_counts) = 0;
+
   // Copies the bytes of `root`'s data to all ranks.
   virtual Ticket broadcast(const Tag& tag, void* data, std::int64_t bytes, int root) = 0;
 

@@ -1,8 +1,7 @@
-#include "comm/shared/chunks.h"
+#include "comm/shared/reduce_chunks.h"
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 namespace syncline::comm {
 namespace {
@@ -19,8 +18,9 @@ std::int64_t even_slice(std::int64_t count, std::int64_t most) {
   return std::clamp<std::int64_t>(divide_up(count, slices * kStep) * kStep, 1, most);
 }
 
-Chunks::Chunks(const Collective& collective, const Topology& topology, NodeControl& control, const ReduceRounds& rounds,
-               std::span<std::byte* const> parts, bool direct, std::uint64_t first)
+ReduceChunks::ReduceChunks(const Collective& collective, const Topology& topology, NodeControl& control,
+                           const ReduceRounds& rounds, std::span<std::byte* const> parts, bool direct,
+                           std::uint64_t first)
     : collective_(collective),
       topology_(topology),
       control_(control),
@@ -40,72 +40,83 @@ Chunks::Chunks(const Collective& collective, const Topology& topology, NodeContr
   if (one_node) part_begin_ = rank_begin_;
   count_ = one_node ? (direct ? 1 : divide_up(collective.count, chunk_ - control.ranks()))
                     : count_between_nodes(rounds, direct ? slice : chunk_, direct ? rails : 1);
+  staged_at_.push_back(0);
   for (std::size_t owner = 0; owner + 1 < part_begin_.size(); ++owner)
     staged_at_.push_back(staged_at_.back() + part_of(part_begin_[owner + 1] - part_begin_[owner], 0, count_).size());
   SYNCLINE_CHECK(direct || staged_at_.back() <= chunk_);
 }
 
 // The rounds have memory for chunks of `most` elements a rail whose parts are equal. So no part may have more than its
-// share; or the chunk is so small that all its elements fit in one message of every round. A node halves its elements
-// in the first round, and receives each of them once for each of its blocks. `most` is at least a few elements a part;
-// what rounding adds, at most 3 elements a part, is left free.
-std::int64_t Chunks::count_between_nodes(const ReduceRounds& rounds, std::int64_t most, std::int64_t rails) const {
-  std::int64_t largest = 0;
+// share; or the chunk is so small that all its elements fit in one message of every round: a node halves its elements
+// in its first round, and receives each of them once for each of its blocks. Rounding adds an element for each owner.
+std::int64_t ReduceChunks::count_between_nodes(const ReduceRounds& rounds, std::int64_t most,
+                                               std::int64_t rails) const {
+  SYNCLINE_CHECK(most >= rounds.parts());
+  std::int64_t largest = 0, owners = 0;
   for (std::int64_t p = 0; p < rounds.parts(); ++p) {
     const auto owner = bytes(rounds.owners[bytes(p)]);
     largest = std::max(largest, divide_up(part_begin_[owner + 1] - part_begin_[owner], rounds.places[bytes(p)].parts));
   }
-  const std::int64_t count = divide_up(largest, rails * std::max<std::int64_t>(most / rounds.parts() - 3, 1));
-  const std::int64_t all = most / (2 * rounds.most_blocks) - 3 * rounds.parts();
-  if (!rounds.halves() || all <= 0) return count;
+  for (std::size_t owner = 0; owner + 1 < part_begin_.size(); ++owner)
+    owners += part_begin_[owner + 1] > part_begin_[owner] ? 1 : 0;
+  const std::int64_t count = divide_up(largest, rails * (most / rounds.parts()));
+  const std::int64_t all = most / (2 * rounds.most_blocks) - owners;
+  if (!rounds.halves || all <= 0) return count;
   return std::min(count, divide_up(collective_.count, rails * all));
 }
 
-Range Chunks::range(std::int64_t k) const { return {k * chunk_, std::min((k + 1) * chunk_, collective_.count)}; }
+Range ReduceChunks::range(std::int64_t k) const { return {k * chunk_, std::min((k + 1) * chunk_, collective_.count)}; }
 
-Range Chunks::piece(std::int64_t k, int owner) const {
+Range ReduceChunks::piece(std::int64_t k, int owner) const {
   const std::int64_t begin = part_begin_[bytes(owner)];
   const Range own = part_of(part_begin_[bytes(owner) + 1] - begin, k, count_);
   return {begin + own.begin, begin + own.end};
 }
 
-std::byte* Chunks::place(int local, std::int64_t k) const {
+std::byte* ReduceChunks::place(int local, std::int64_t k) const {
   if (staged()) return control_.staging(local, number(k));
   return parts_[bytes(local)] + (scatters() ? 0 : k * chunk_ * width_);
 }
 
-std::int64_t Chunks::piece_begin(std::int64_t k, int owner) const {
+std::int64_t ReduceChunks::piece_begin(std::int64_t k, int owner) const {
   return staged() ? staged_at_[bytes(owner)] : piece(k, owner).begin;
 }
 
-void Chunks::find_slice(std::int64_t k, const ReduceRounds& rounds, Slice& slice) const {
-  const std::int64_t rails = topology_.rails(), rail = topology_.local;
+void ReduceChunks::find_slice(std::int64_t k, const ReduceRounds& rounds, Slice& slice) const {
+  const std::int64_t rails = topology_.rails(), rail = topology_.local, parts = rounds.parts();
   slice.begin.assign(1, 0);
   slice.pieces.clear();
   if (!scatters()) {
     const Range own = part_of(range(k).size(), rail, rails);
-    for (std::int64_t p = 0; p < rounds.parts(); ++p) slice.begin.push_back(part_of(own.size(), p, rounds.parts()).end);
+    const std::int64_t each = own.size() / parts, rest = own.size() % parts;
+    for (std::int64_t p = 1; p <= parts; ++p) slice.begin.push_back(p * each + std::min(p, rest));
     slice.pieces.push_back({0, own.begin, own.size()});
     return;
   }
+  slice.of_nodes.clear();
+  for (int node = 0; node < topology_.node_count(); ++node) {
+    const std::int64_t begin = piece_begin(k, node);
+    const Range own = part_of(piece(k, node).size(), rail, rails);
+    slice.of_nodes.push_back({begin + own.begin, begin + own.end});
+  }
   for (std::size_t p = 0; p < rounds.owners.size(); ++p) {
-    const int owner = rounds.owners[p];
-    const auto [index, parts] = rounds.places[p];
-    const Range own = part_of(piece(k, owner).size(), rail, rails), part = part_of(own.size(), index, parts);
-    slice.pieces.push_back({slice.begin.back(), piece_begin(k, owner) + own.begin + part.begin, part.size(), owner});
+    const Range& own = slice.of_nodes[bytes(rounds.owners[p])];
+    const auto [index, count] = rounds.places[p];
+    const Range part = count == 1 ? Range{0, own.size()} : part_of(own.size(), index, count);
+    slice.pieces.push_back({slice.begin.back(), own.begin + part.begin, part.size(), rounds.owners[p]});
     slice.begin.push_back(slice.begin.back() + part.size());
   }
 }
 
-Range Chunks::wanted(int local, std::int64_t k, const Range& elements) const {
+Range ReduceChunks::wanted(int local, std::int64_t k, const Range& elements) const {
   const std::int64_t shift = piece(k, topology_.node).begin - piece_begin(k, topology_.node);
   const std::int64_t begin = rank_begin_[bytes(local)] - shift, end = rank_begin_[bytes(local) + 1] - shift;
   return {std::clamp(elements.begin, begin, end), std::clamp(elements.end, begin, end)};
 }
 
-bool Chunks::has_data(int rank) const { return collective_.kind != Kind::kBroadcast || collective_.root == rank; }
+bool ReduceChunks::has_data(int rank) const { return collective_.kind != Kind::kBroadcast || collective_.root == rank; }
 
-void Chunks::stage(std::int64_t k) const {
+void ReduceChunks::stage(std::int64_t k) const {
   if (!staged() || k >= count_) return;
   const int local = topology_.local;
   std::byte* const memory = place(local, k);
@@ -120,7 +131,7 @@ void Chunks::stage(std::int64_t k) const {
   control_.of(local).staged.store(number(k) + 1, std::memory_order_release);
 }
 
-void Chunks::unstage(std::int64_t k) const {
+void ReduceChunks::unstage(std::int64_t k) const {
   if (!staged()) return;
   const std::byte* const memory = place(topology_.local, k);
   if (scatters()) {
@@ -134,7 +145,7 @@ void Chunks::unstage(std::int64_t k) const {
   }
 }
 
-void Chunks::tell_worked(std::int64_t k) const {
+void ReduceChunks::tell_worked(std::int64_t k) const {
   control_.of(topology_.local).reduced.store(number(k) + 1, std::memory_order_release);
 }
 

@@ -31,12 +31,13 @@ struct Slice {
   // Elements that are adjacent in the slice and in memory.
   struct Piece {
     std::int64_t begin = 0;   // in the slice
-    std::int64_t memory = 0;  // from Chunks::place
+    std::int64_t memory = 0;  // from ReduceChunks::place
     std::int64_t size = 0;
     int owner = -1;  // node; -1: all
   };
   std::vector<std::int64_t> begin;  // by part; last: the number of elements
   std::vector<Piece> pieces;
+  std::vector<Range> of_nodes;  // of a reduce_scatter, by node: the slice of its piece, from ReduceChunks::place
 
   std::int64_t size() const { return begin.back(); }
   Range elements(const Range& of_parts) const {
@@ -44,12 +45,12 @@ struct Slice {
   }
 };
 
-class Chunks {
+class ReduceChunks {
  public:
   // `parts`: the data in the memory of each local rank; empty: the data are staged. `direct`: no node stages them, so
   // chunks may be large. `first`: the number of chunks before this collective.
-  Chunks(const Collective& collective, const Topology& topology, NodeControl& control, const ReduceRounds& rounds,
-         std::span<std::byte* const> parts, bool direct, std::uint64_t first);
+  ReduceChunks(const Collective& collective, const Topology& topology, NodeControl& control, const ReduceRounds& rounds,
+               std::span<std::byte* const> parts, bool direct, std::uint64_t first);
 
   bool staged() const { return parts_.empty(); }
   bool scatters() const { return !part_begin_.empty(); }
@@ -59,7 +60,7 @@ class Chunks {
 
   // Elements of an all-reduce or a broadcast.
   Range range(std::int64_t k) const;
-  // Elements of an owner's piece. This rank is the owner unless there are several nodes.
+  // Elements of an owner's piece.
   Range piece(std::int64_t k, int owner) const;
   // A local rank's memory of the chunk, and where an owner's piece begins there.
   std::byte* place(int local, std::int64_t k) const;
@@ -92,13 +93,13 @@ class Chunks {
   std::int64_t count_ = 0;  // chunks
   std::int64_t chunk_ = 0;  // elements of a chunk, at most
   // Of a reduce_scatter; last: the end.
-  std::vector<std::int64_t> part_begin_;    // where owners' parts begin
-  std::vector<std::int64_t> rank_begin_;    // where the parts of this node's ranks begin
-  std::vector<std::int64_t> staged_at_{0};  // where owners' pieces begin in staging memory
+  std::vector<std::int64_t> part_begin_;  // where owners' parts begin
+  std::vector<std::int64_t> rank_begin_;  // where the parts of this node's ranks begin
+  std::vector<std::int64_t> staged_at_;   // where owners' pieces begin in staging memory
 };
 
 template <class Write>
-void Chunks::for_results(std::int64_t k, const Slice& slice, const Write& write) const {
+void ReduceChunks::for_results(std::int64_t k, const Slice& slice, const Write& write) const {
   for (const Slice::Piece& piece : slice.pieces) {
     if (scatters() && piece.owner != topology_.node) continue;
     for (int l = 0; l < control_.ranks(); ++l) {
