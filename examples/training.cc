@@ -165,7 +165,7 @@ training::Logs Training::evaluate() { return training::evaluate(*score_, kOutput
 std::uint64_t Training::digest() const {
   std::uint64_t digest = kEmptyDigest;
   for (const Variable& v : training::variables_of(saved_)) {
-    const Array& value = v.state().value();
+    const Array value = get_value(v);
     digest = digest_bytes(value.raw(), value.bytes(), digest);
   }
   return digest;

@@ -8,8 +8,8 @@
 // Results are bit-identical on all ranks. NCCL chooses the order of sums by size, topology and version; other wires sum
 // along one tree (comm/shared/sum_tree.h).
 //
-// node_place() is that of a rank alone on its node: ranks that share variables would add their gradients on the node,
-// and NCCL would have nothing to do.
+// node_place() is that of a rank that has no memory to share: ranks that share variables would add their gradients on
+// the node, and NCCL would have nothing to do.
 //
 // Ownership: owns the inner wire and the device. Threads and errors: see Wire in comm/worker/worker.h. An error, a
 // deadline or cancel() aborts the NCCL communicator; see NcclDevice::end.
@@ -45,6 +45,7 @@ class NcclWire : public Wire {
   std::byte* shared_memory() const override;
   const std::byte* shared_memory_of(int rank) const override { return inner_->shared_memory_of(rank); }
   bool one_node() const override { return inner_->one_node(); }
+  NodePlace node_place() const override { return {.most = 0}; }
   NodeBlock take_node_memory() override { return inner_->take_node_memory(); }
   void publish(const Position& position) noexcept override { inner_->publish(position); }
   void ask_around() noexcept override { inner_->ask_around(); }

@@ -33,6 +33,8 @@ struct Placement {
 
   static constexpr Placement replicated() { return {}; }
   static constexpr Placement split(int axis, Rows rows = kBatch) { return {kSplit, axis, rows}; }
+  // Replicated, and computed by rows of a variable.
+  static constexpr Placement gathered_rows() { return {kReplicated, 0, kEvenly}; }
   static constexpr Placement partial() { return {kPartial, 0}; }
   static constexpr Placement largest() { return {kLargest, 0}; }
   static constexpr Placement smallest() { return {kSmallest, 0}; }
@@ -41,6 +43,7 @@ struct Placement {
   bool is_split(int along) const { return kind == kSplit && axis == along; }
   // A part of a variable, whatever the batch.
   bool is_part_of_variable() const { return is_split() && rows != kBatch; }
+  bool is_by_rows_of_variable() const { return rows != kBatch; }
   bool is_partial() const { return kind == kPartial; }
   // Reduced at once: no op has such an operand.
   bool is_extreme() const { return kind == kLargest || kind == kSmallest; }

@@ -225,6 +225,10 @@ class Checkpoints(Callback):
 
     def _save(self):
         """Returns whether the checkpoint was saved; always True on ranks other than 0."""
+        with ranks.whole_values([*self.model.weights, *self.model.optimizer.weights]):
+            return self._save_whole()
+
+    def _save_whole(self):
         if ranks.rank() != 0:
             self._saved, self._setting = self._counts(), setting().splitlines()
             return True

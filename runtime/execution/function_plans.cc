@@ -31,7 +31,7 @@ bool overlap(const Array& a, const Array& b) { return a.raw() < b.raw() + b.byte
 // Replaces values set by hand with rank 0's. The ranks usually set equal values: comparing one digest then avoids a
 // broadcast for each of hundreds of variables. A partial variable keeps its value on rank 0 and becomes zero elsewhere.
 void share_values(const Session& session, std::span<const std::shared_ptr<VariableState>> variables,
-                  const comm::NodePlace& node) {
+                  const RowShares& shares) {
   Strategy& strategy = *session.strategy();
   std::vector<VariableState*> changed;
   std::uint64_t digest = 0, place = 0;
@@ -54,7 +54,7 @@ void share_values(const Session& session, std::span<const std::shared_ptr<Variab
     if (!equal) strategy.broadcast("the value set by hand of " + state->name(), value.raw(), value.bytes());
     state->set_changed(false);
   }
-  move_to_shared(session, changed, node);
+  move_to_shared(session, changed, shares);
 }
 
 }  // namespace
@@ -242,7 +242,7 @@ void FunctionPlans::find_static_arguments() {
 // The plan computes an output directly in the caller's array where possible; other outputs are copied afterwards. A
 // feed that overlaps an output is copied first, because steps may write the output before they read the feed.
 void FunctionPlans::run(Planned& planned, Session& session, std::span<Array> results) {
-  if (session.strategy() != nullptr) share_values(session, planned.plan.variables(), planned.shares.node);
+  if (session.strategy() != nullptr) share_values(session, planned.plan.variables(), planned.shares);
   pointers_.clear();
   std::vector<Array> copies;
   for (const Array* feed : fed_.arrays()) {

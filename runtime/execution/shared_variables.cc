@@ -18,40 +18,66 @@ const std::shared_ptr<VariableState>& state_of(const Update& update) {
   return update.target.expr().attrs<VariableLeaf::Attrs>().state;
 }
 
+struct NewlyShared {
+  std::shared_ptr<VariableState> state;
+  bool split = false;  // between nodes
+};
+
 // The variables to share: large ones whose new values are elementwise and read by such updates only. An output that
-// reads the new value prevents it.
-std::vector<std::shared_ptr<VariableState>> new_shared(std::span<const Expr> values, std::span<const Update> updates,
-                                                       std::span<const Placement> wanted, std::int64_t share_from) {
+// reads the new value prevents it. Those whose old values are read by rows too can be split between nodes.
+std::vector<NewlyShared> new_shared(std::span<const Expr> values, std::span<const Update> updates,
+                                    std::span<const Placement> wanted, const Strategy& strategy) {
   const std::size_t outputs = values.size() - updates.size();
   std::vector<Placement> tried(wanted.begin(), wanted.end());
   for (std::size_t i = 0; i < updates.size(); ++i) {
     const VariableState& state = *state_of(updates[i]);
     const bool large =
-        static_cast<std::int64_t>(state.value().bytes()) >= share_from && state.value().shape().ndim() > 0;
+        static_cast<std::int64_t>(state.value().bytes()) >= strategy.share_from() && state.value().shape().ndim() > 0;
     if (large && !state.partial() && runs_by_rows(values[outputs + i].node()))
       tried[outputs + i] = Placement::split(0, Placement::kOnNode);
   }
-  const ValueSet by_rows = values_by_rows(values, tried);
-  std::vector<std::shared_ptr<VariableState>> found;
+  ValueSet leaves;
+  const ValueSet by_rows = values_by_rows(values, tried, &leaves);
+  std::vector<NewlyShared> found;
   for (std::size_t i = 0; i < updates.size(); ++i)
     if (state_of(updates[i])->shared() == nullptr && by_rows.contains(values[outputs + i]))
-      found.push_back(state_of(updates[i]));
+      found.push_back({state_of(updates[i]), strategy.splits_variables() && leaves.contains(updates[i].target.expr())});
   return found;
 }
 
-void share(Session& session, std::span<const std::shared_ptr<VariableState>> variables) {
+// The bytes of a row, in the shape in which the variable is divided.
+std::int64_t row_bytes(const Shape& rows, DType dtype) {
+  return rows.product(1, rows.ndim()) * static_cast<std::int64_t>(size_of(dtype));
+}
+
+void share(Session& session, std::span<const NewlyShared> variables, const RowShares& shares) {
+  // A split variable gets equal memory on all nodes, enough for the node with the most ranks.
+  const auto bytes_of = [&](const NewlyShared& v) {
+    const Array& value = v.state->value();
+    if (!v.split) return aligned(value.bytes());
+    const Shape rows = rows_of(value.shape());
+    return aligned(
+        static_cast<std::size_t>((rows[0] * shares.node.most / shares.ranks() + 1) * row_bytes(rows, value.dtype())));
+  };
   std::size_t bytes = 0;
-  for (const auto& state : variables) bytes += 2 * aligned(state->value().bytes());
+  for (const NewlyShared& v : variables) bytes += 2 * bytes_of(v);
   const comm::NodeBlock block = session.strategy()->variable_memory(bytes);
   if (block.begin == nullptr) return;
   std::byte* at = block.begin;
-  const auto take = [&](const Array& value) {
-    return Array::borrow(value.dtype(), value.shape(), std::exchange(at, at + aligned(value.bytes())));
-  };
-  for (const auto& state : variables) {
-    const Array now = take(state->value()), next = take(state->value());
-    state->share({now, next, block.memory, session.distribution()});
-    state->set_changed(true);  // the next step moves it
+  for (const NewlyShared& v : variables) {
+    const Array& value = v.state->value();
+    Shape shape = value.shape();
+    std::int64_t before = 0;
+    if (v.split) {
+      shape = rows_of(shape);
+      const std::int64_t begin = shares.node_begin(shape[0]);
+      before = begin * row_bytes(shape, value.dtype());
+      shape[0] = shares.node_end(shape[0]) - begin;
+    }
+    const auto take = [&] { return Array::borrow(value.dtype(), shape, std::exchange(at, at + bytes_of(v))); };
+    const Array now = take(), next = take();
+    v.state->share({now, next, block.memory, session.distribution(), v.split, before});
+    v.state->set_changed(true);  // the next step moves it
   }
   session.renew_plans();
 }
@@ -76,30 +102,40 @@ std::vector<Placement> place_updates(Session& session, const RowShares& shares, 
     for (std::size_t i = 0; i < updates.size(); ++i) {
       const VariableState& state = *state_of(updates[i]);
       if (state.partial() && divides_partial_variables(strategy)) wanted[outputs + i] = Placement::partial();
+      else if (state.shared() != nullptr && shares.variables_split && !state.shared()->split)
+        wanted[outputs + i] = Placement::gathered_rows();
       else if (state.shared() != nullptr) wanted[outputs + i] = shares.of_variables();
     }
   };
   place();
   if (strategy == nullptr) return wanted;
-  const auto fresh = new_shared(values, updates, wanted, strategy->share_from());
+  const auto fresh = new_shared(values, updates, wanted, *strategy);
   if (fresh.empty()) return wanted;
-  share(session, fresh);
+  share(session, fresh, shares);
   place();
   return wanted;
 }
 
-void move_to_shared(const Session& session, std::span<VariableState* const> changed, const comm::NodePlace& node) {
+void move_to_shared(const Session& session, std::span<VariableState* const> changed, const RowShares& shares) {
   std::vector<VariableState*> own;
   for (VariableState* state : changed)
     if (state->shared() != nullptr && !state->is_in_shared() && state->shared()->distribution == session.distribution())
       own.push_back(state);
   if (own.empty()) return;
+  const comm::NodePlace& node = shares.node;
   for (const VariableState* state : own) {
-    const std::size_t bytes = state->value().bytes(), ranks = static_cast<std::size_t>(node.ranks);
-    const std::size_t begin = bytes * static_cast<std::size_t>(node.index) / ranks;
-    const std::size_t end = bytes * static_cast<std::size_t>(node.index + 1) / ranks;
+    const Array& value = state->value();
+    const auto part = [&](int index) { return static_cast<std::int64_t>(value.bytes()) * index / node.ranks; };
+    std::int64_t begin = part(node.index), end = part(node.index + 1);
+    if (state->shared()->split) {
+      const Shape rows = rows_of(value.shape());
+      const std::int64_t row = row_bytes(rows, value.dtype());
+      begin = shares.at(shares.rank, rows[0], Placement::kEvenly) * row;
+      end = shares.at(shares.rank + 1, rows[0], Placement::kEvenly) * row;
+    }
     Array now = state->shared()->now;
-    std::memcpy(now.raw() + begin, state->value().raw() + begin, end - begin);
+    std::memcpy(now.raw() + begin - state->shared()->before, value.raw() + begin,
+                static_cast<std::size_t>(end - begin));
   }
   gather_numbers(*session.strategy(), 0, "values moved to shared memory");
   for (VariableState* state : own) state->take_shared();

@@ -1,5 +1,7 @@
 // Shared variables: under several ranks, the large variables of elementwise updates (weights and an optimizer's slots)
-// have one copy in the memory of each node. A rank updates the rows that it owns, and reads all of them. See
+// have one copy in the memory of each node. A rank updates the rows that it owns, and reads all of them. With
+// Strategy::splits_variables a node has its ranks' rows only of what steps use by rows, and the nodes exchange the new
+// rows of the other variables. See
 // syncline/backend/variable.h.
 //
 // Functions that take a Session are collective under a strategy, and throw what it throws.
@@ -25,6 +27,6 @@ std::vector<Placement> place_updates(Session& session, const RowShares& shares, 
 
 // Moves changed values of shared variables to the shared memory: they were set by hand, or before the variable became
 // shared. Call it before a step, with values that are equal on all ranks.
-void move_to_shared(const Session& session, std::span<VariableState* const> changed, const comm::NodePlace& node);
+void move_to_shared(const Session& session, std::span<VariableState* const> changed, const RowShares& shares);
 
 }  // namespace syncline

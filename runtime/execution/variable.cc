@@ -31,14 +31,20 @@ void VariableState::set_by_hand(const Array& value) {
   if (shared_) value_ = value.copy();
   else std::memcpy(value_.raw(), value.raw(), value.bytes());
   changed_ = true;
+  whole_.reset();
 }
 
 void VariableState::exchange() {
+  whole_.reset();
   std::swap(shared_->now, shared_->next);
   value_ = shared_->now;
 }
 
 void VariableState::unshare() {
+  if (is_split())
+    fail<Error>("variable '", name_,
+                "' is split between the nodes of a job (SYNCLINE_OPTIMIZER_STATE), and this rank has ",
+                "a part of it only; use it in that job's session, or set its value first");
   value_ = value_.copy();
   shared_.reset();
   changed_ = true;  // the ranks may change it apart from each other
@@ -83,14 +89,29 @@ Variable eye(const Shape& size, VariableOptions options) {
 }
 
 Array get_value(const Variable& x) {
-  const bool divided = x.state().partial() && divides_partial_variables(Session::current().strategy());
-  return divided ? eval(x) : x.state().value().copy();
+  const VariableState& state = x.state();
+  if (state.is_split() && state.whole() != nullptr) return state.whole()->copy();
+  const bool divided =
+      (state.partial() && divides_partial_variables(Session::current().strategy())) || state.is_split();
+  return divided ? eval(x) : state.value().copy();
 }
 
 std::vector<Array> batch_get_value(std::span<const Variable> variables) {
   std::vector<Array> values;
   for (const Variable& v : variables) values.push_back(get_value(v));
   return values;
+}
+
+void hold_values(std::span<const Variable> variables, bool keep) {
+  for (const Variable& v : variables) {
+    if (!v.state().is_split()) continue;
+    Array whole = eval(v);
+    if (keep) v.state().hold(std::move(whole));
+  }
+}
+
+void release_values(std::span<const Variable> variables) {
+  for (const Variable& v : variables) v.state().hold({});
 }
 
 void set_value(const Variable& x, const Value& value) { x.state().set_by_hand(value.for_variable("set_value", x)); }

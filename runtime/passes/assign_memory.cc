@@ -21,6 +21,8 @@ class Assigner {
       : request_(schedule.request), schedule_(schedule), local_(schedule.local()), uses_(schedule) {
     for (int t = 0; t < count(); ++t)
       if (task(t).may_fail()) last_failure_ = t;
+    for (std::size_t i = 0; i < request_.updates.size(); ++i)
+      if (request_.updates[i].target.state().shared() != nullptr) new_shared_.insert(schedule_.new_value(i));
     find_ends();
   }
 
@@ -52,7 +54,7 @@ class Assigner {
 
   void choose_transfer_memory() {
     for (int t = 0; t < count(); ++t) {
-      if (!task(t).starts_transfer()) continue;
+      if (!task(t).starts_transfer() || new_shared_.contains(task(t).nodes[0])) continue;
       const int region = task(t).kind == Task::kAllReduce ? place_sums(task(t), t) : place_gathered(task(t), t);
       if (request_.shared_buckets && may_be_shared(task(t))) memory_[region].kind = Buffer::kShared;
     }
@@ -121,11 +123,7 @@ class Assigner {
     for (std::size_t i = 0; i < request_.updates.size(); ++i) {
       const Variable& target = request_.updates[i].target;
       if (target.state().shared() != nullptr) {
-        const Expr& rows = schedule_.new_value(i);
-        const Slice own = local_.slice(rows);
-        const std::int64_t row =
-            own.size == 0 ? 0 : static_cast<std::int64_t>(target.state().value().bytes()) / own.size;
-        memory_.put(rows, {memory_.next_of_variable(target.state()), own.begin * row});
+        place_in_shared(target, schedule_.new_value(i));
         continue;
       }
       const auto place = local_.resolve(schedule_.new_value(i));
@@ -135,6 +133,17 @@ class Assigner {
       memory_.put(place.base, {memory_.of_variable(target.state()), 0});
       compute_new_side_in_place(target, place.base, writer);
     }
+  }
+
+  // The rows that this rank computes, and those of all ranks if the nodes exchange them.
+  void place_in_shared(const Variable& target, const Expr& value) {
+    const Expr& rows = value.is<AllGather>() ? value.input(0) : value;
+    const Slice own = local_.slice(rows);
+    const std::int64_t row =
+        own.size == 0 ? 0 : target.shape().size() * static_cast<std::int64_t>(size_of(target.dtype())) / own.size;
+    const int next = memory_.next_of_variable(target.state());
+    memory_.put(rows, {next, own.begin * row - target.state().shared()->before});
+    if (!(rows == value)) memory_.put(value, {next, 0});
   }
 
   bool may_write_in_place(const Variable& variable, const Expr& value, int t) const {
@@ -240,7 +249,7 @@ class Assigner {
   void add_leaves() {
     const auto add = [&](const Expr& value) {
       const Expr& base = local_.resolve(value).base;
-      if (!memory_.has(base)) memory_.put(base, {leaf_buffer(base), 0});
+      if (!memory_.has(base)) memory_.put(base, {leaf_buffer(base), -bytes_before(base)});
     };
     for (const Task& task : schedule_.tasks) {
       for (const Expr& read : task.reads)
@@ -248,6 +257,13 @@ class Assigner {
       for (const Guard& guard : task.guards) add(guard.condition);
     }
     for (const Expr& root : schedule_.roots) add(root);
+  }
+
+  // Of a variable that is split between nodes.
+  static std::int64_t bytes_before(const Expr& leaf) {
+    if (!leaf.is<VariableLeaf>()) return 0;
+    const VariableState::Shared* shared = leaf.attrs<VariableLeaf::Attrs>().state->shared();
+    return shared == nullptr ? 0 : shared->before;
   }
 
   int leaf_buffer(const Expr& leaf) {
@@ -272,6 +288,7 @@ class Assigner {
   ValueMap<int> last_;
   Memory memory_;
   int last_failure_ = kNoTask;  // the last task that may fail
+  ValueSet new_shared_;         // new values of shared variables
 };
 
 std::size_t scratch_bytes(const Task& task, const Schedule& schedule) {

@@ -272,16 +272,16 @@ class Emitter {
   void emit_all_gather(const Task& task) {
     const Expr& part = task.nodes[0].input(0);
     const Placement at = local_.placement(part);
-    const Shape& shape = part.shape();
-    const std::int64_t size = shape[at.axis], row = size == 0 ? 0 : shape.size() / size;
+    const std::int64_t size = part.shape()[at.axis], row = size == 0 ? 0 : part.shape().size() / size;
     const RowShares& shares = local_.shares();
     Transfer transfer;
     transfer.kind = Transfer::kAllGather;
     for (int r = 0; r < shares.ranks(); ++r)
       transfer.byte_counts.push_back((shares.at(r + 1, size, at.rows) - shares.at(r, size, at.rows)) * row *
                                      static_cast<std::int64_t>(size_of(part.dtype())));
-    transfer.why = task.in_place ? "rows are read where they are" : "whole rows are needed";
     transfer.in_place = task.in_place;
+    transfer.on_nodes = schedule_.memory[locate(task.nodes[0]).buffer].kind == Buffer::kVariable;
+    transfer.why = task.in_place ? "rows are read where they are" : "whole rows are needed";
     if (task.in_place) plan_.memory_of_.resize(static_cast<std::size_t>(request_.strategy->size()));
     emit_transfer(task, std::move(transfer), locate(part), locate(task.nodes[0]));
   }

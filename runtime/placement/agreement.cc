@@ -254,6 +254,7 @@ void UsedVariables::compare(const Session& session, Strategy& ranks) {
   const std::string process = describe_process(session, ranks);
   std::string names;  // with dtypes, shapes and changed(): these must agree before values are compared
   std::vector<std::uint64_t> digests;
+  std::erase_if(variables_, [](const auto& state) { return state->is_split(); });
   for (const auto& state : variables_) {
     names += join_text("variable '", state->name(), "' ", Meta{state->value().dtype(), state->value().shape()},
                        state->changed() ? " that was set by hand" : "", '\n');

@@ -26,6 +26,9 @@ class DataParallel : public Strategy {
  public:
   DataParallel(comm::Communicator& wire, DataParallelOptions options)
       : wire_(wire), node_(wire.node_place()), options_(options) {
+    if (splits_variables() && node_.most == 0)
+      fail<ValueError>("distribute: the optimizer state is to be split (SYNCLINE_OPTIMIZER_STATE), but with NCCL each ",
+                       "rank keeps all variables; choose another transport, or optimizer_state auto");
     if (options_.parts == 0) return;
     first_part_ = first_parts(size(), options_.parts);
     if (!wire_.adds_along_tree())
@@ -44,6 +47,7 @@ class DataParallel : public Strategy {
     local = options_.local_feeds;
     RowShares shares{
         .begin = std::vector<std::int64_t>(static_cast<std::size_t>(size()) + 1), .rank = rank(), .node = node_};
+    shares.variables_split = splits_variables();
     std::vector<std::int64_t> own;
     for (const Meta& feed : feeds) own.push_back(feed.shape.ndim() > 0 ? feed.shape[0] : -1);
     auto leading = std::vector<std::vector<std::int64_t>>{own};
@@ -106,9 +110,11 @@ class DataParallel : public Strategy {
 
   std::string describe() const override {
     const std::string parts = options_.parts > 0 ? join_text('\n', options_.parts, " parts of a batch") : "";
+    const std::string split = splits_variables() ? "\noptimizer state split between nodes" : "";
     return join_text("buckets of ", options_.first_bucket, " and ", options_.later_buckets,
                      " bytes\ngradients by rows from ", options_.by_rows_from, " bytes\nsharing variables from ",
-                     options_.share_from, " bytes\ncomparing variables every ", options_.check_steps, " steps", parts);
+                     options_.share_from, " bytes\ncomparing variables every ", options_.check_steps, " steps", split,
+                     parts);
   }
   std::uint64_t check_steps() const override { return options_.check_steps; }
 
@@ -131,7 +137,11 @@ class DataParallel : public Strategy {
   const std::byte* shared_memory_of(int rank) const override { return wire_.shared_memory_of(rank); }
 
   std::int64_t share_from() const override {
-    return node_.most > 1 && has_variable_memory_ ? options_.share_from : INT64_MAX;
+    const bool shares = options_.optimizer_state != OptimizerState::kReplicated && has_variable_memory_;
+    return shares && (node_.most > 1 || splits_variables()) ? options_.share_from : INT64_MAX;
+  }
+  bool splits_variables() const override {
+    return options_.optimizer_state == OptimizerState::kSplit && node_.ranks < size();
   }
   comm::NodeBlock variable_memory(std::size_t bytes) override {
     leased_ = 0;  // collective
@@ -218,6 +228,7 @@ class DataParallel : public Strategy {
     }
     const bool in_place = transfer.in_place && wire_.shared_memory_of(0) != nullptr;
     if (in_place || transfer.kind == Transfer::kBarrier) return start_barrier(sent.tag);
+    if (transfer.on_nodes) return wire_.gather_on_nodes(sent.tag, sent.receive, transfer.byte_counts);
     return wire_.all_gather(sent.tag, sent.send, sent.receive, transfer.byte_counts);
   }
 

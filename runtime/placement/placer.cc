@@ -69,7 +69,8 @@ class Placer {
     PlacedGraph graph;
     for (std::size_t i = 0; i < roots.size(); ++i) {
       const Placement at = wanted.empty() ? Placement::replicated() : wanted[i];
-      graph.roots.push_back(at.is_part_of_variable() ? new_rows(roots[i]) : convert(done_.at(roots[i]), at));
+      const Expr root = at.is_by_rows_of_variable() ? new_rows(roots[i]) : convert(done_.at(roots[i]), at);
+      graph.roots.push_back(at == Placement::gathered_rows() ? apply<AllGather>({root}) : root);
     }
     graph.placement = placement_;
     return graph;
@@ -116,6 +117,10 @@ class Placer {
       all_replicated = all_replicated && placements.back().is_replicated();
     }
     Placed placed;
+    if (node->inputs.empty() && is_split(Expr(node))) {
+      done_[Expr(node)] = gathered_variable(Expr(node));
+      return;
+    }
     if (node->inputs.empty()) {
       placed.out = {of_leaf(Expr(node))};
     } else if (all_replicated) {
@@ -183,6 +188,20 @@ class Placer {
     const Expr copied = apply<Copy>({rows(old)});
     set(copied, shares_.of_variables());
     return copied;
+  }
+
+  static bool is_split(const Expr& leaf) {
+    if (!leaf.is<VariableLeaf>()) return false;
+    const VariableState::Shared* shared = leaf.attrs<VariableLeaf::Attrs>().state->shared();
+    return shared != nullptr && shared->split;
+  }
+
+  // A variable of which this rank has some rows. No task gathers it if all readers need these rows only.
+  Expr gathered_variable(const Expr& leaf) {
+    const Shape shape = rows_of(leaf.shape());
+    rows_[leaf] = own_rows(leaf.shape() == shape ? leaf : reshape(leaf, shape), shares_.of_variables());
+    const Expr whole = apply<AllGather>({rows_[leaf]});
+    return leaf.shape() == shape ? whole : reshape(whole, leaf.shape());
   }
 
   Placement of_leaf(const Expr& leaf) const {

@@ -33,6 +33,8 @@ struct RowShares {
   // Under local feeds: a digest of all ranks' feed shapes, equal on all ranks. A plan is reused only for an equal
   // digest, so that all ranks reuse a plan or all make one.
   std::uint64_t digest = 0;
+  // Several nodes share out the rows of variables; otherwise each node has all of them.
+  bool variables_split = false;
 
   bool empty() const { return begin.empty(); }
   std::int64_t total() const { return empty() ? 0 : begin.back(); }
@@ -51,9 +53,15 @@ struct RowShares {
         rows == Placement::kOnNode ? size * (node.index + 1) / node.ranks : at(rank + 1, size, rows);
     return end - own_begin(size, rows);
   }
-  // The placement of a shared variable's rows. On one node that of gradients by rows, which then need no transfer.
+  // The placement of a shared variable's rows. Among all ranks it is that of gradients by rows, which then need no
+  // transfer.
   Placement of_variables() const {
-    return Placement::split(0, node.ranks == ranks() ? Placement::kEvenly : Placement::kOnNode);
+    return Placement::split(0, variables_split || node.ranks == ranks() ? Placement::kEvenly : Placement::kOnNode);
+  }
+  // Where the rows of this node begin and end, of a dimension that is divided evenly.
+  std::int64_t node_begin(std::int64_t size) const { return at(rank - node.index, size, Placement::kEvenly); }
+  std::int64_t node_end(std::int64_t size) const {
+    return at(rank - node.index + node.ranks, size, Placement::kEvenly);
   }
   // Where this rank's parts begin among its rows, then the number of its rows; empty without parts.
   std::vector<std::int64_t> own_parts() const {
@@ -88,6 +96,7 @@ struct Transfer {
   std::string why;                             // for plan inspection
   std::uint64_t names = 0;                     // names of its values, for errors (Strategy::name)
   bool in_place = false;                       // kAllGather: readers read each rank's part in that rank's shared memory
+  bool on_nodes = false;                       // kAllGather: into memory that the ranks of a node share
 };
 
 class Strategy {
@@ -141,6 +150,8 @@ class Strategy {
 
   // The smallest variable, in bytes, that the ranks of a node share (syncline/backend/variable.h). Equal on all ranks.
   virtual std::int64_t share_from() const = 0;
+  // True if several nodes share out the rows of variables.
+  virtual bool splits_variables() const = 0;
   // Memory for shared variables that all ranks of this node read and write. None, on all ranks, if a node has too
   // little. Collective, between steps.
   virtual comm::NodeBlock variable_memory(std::size_t bytes) = 0;

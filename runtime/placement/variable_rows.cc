@@ -42,22 +42,24 @@ bool runs_by_rows(const Node& node) {
   });
 }
 
-ValueSet values_by_rows(std::span<const Expr> roots, std::span<const Placement> wanted) {
+ValueSet values_by_rows(std::span<const Expr> roots, std::span<const Placement> wanted, ValueSet* leaves) {
   ValueSet found;
-  if (std::ranges::none_of(wanted, [](Placement p) { return p.is_part_of_variable(); })) return found;
+  if (std::ranges::none_of(wanted, [](Placement p) { return p.is_by_rows_of_variable(); })) return found;
   ValueMap<int> readers, by_rows;  // how many readers a value has, and how many of them need rows only
   const auto nodes = nodes_under(roots);
   for (const auto& node : nodes)
     for (const Expr& input : node->inputs) ++readers[input];
   for (std::size_t i = 0; i < roots.size(); ++i) {
     ++readers[roots[i]];
-    if (wanted[i].is_part_of_variable()) ++by_rows[roots[i]];
+    if (wanted[i].is_by_rows_of_variable()) ++by_rows[roots[i]];
   }
   for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
     const Node& node = **it;
     const Expr value(*it);
     const int* of_rows = by_rows.find(value);
-    if (of_rows == nullptr || *of_rows != readers.at(value) || !runs_by_rows(node)) continue;
+    if (of_rows == nullptr || *of_rows != readers.at(value)) continue;
+    if (node.inputs.empty() && leaves != nullptr) leaves->insert(value);
+    if (!runs_by_rows(node)) continue;
     found.insert(value);
     for (const Expr& input : node.inputs)
       if (input.shape() == value.shape()) ++by_rows[input];

@@ -181,6 +181,9 @@ void Plan::run(Session& session, std::span<const void* const> feeds, bool listen
       fail<Error>(
           "variable '", s.variable->name(),
           "' was shared by the ranks of a node, and another session has updated it alone; update it in one session");
+    if (shared != nullptr && shared->split && shared->distribution != session.distribution())
+      fail<Error>("variable '", s.variable->name(),
+                  "' is split between the nodes of a job (SYNCLINE_OPTIMIZER_STATE); ", "use it in that job's session");
     const Array& memory = s.next ? shared->next : s.variable->value();
     pointers_[s.slot] = const_cast<std::byte*>(memory.raw()) + s.offset;
   }

@@ -36,7 +36,7 @@ class Memory {
   int add(Buffer buffer);
   int add_arena(std::int64_t bytes, int first, int last);
   int of_variable(VariableState& state);
-  // Where a step writes a shared variable's new value.
+  // Where a step writes a shared variable's new value. Both begin with VariableState::Shared::before.
   int next_of_variable(VariableState& state);
   int of_constant(const Expr& constant);
 

@@ -32,6 +32,14 @@ void set_name(const Json& value, KerasJson& found) {
   found.comm.*Member = parse(value.is_string() ? value.get<std::string>() : "");
 }
 
+void set_optimizer_state(const Json& value, KerasJson& found) {
+  const std::string name = value.is_string() ? value.get<std::string>() : "";
+  if (name == "auto") found.optimizer_state = OptimizerState::kAuto;
+  else if (name == "split") found.optimizer_state = OptimizerState::kSplit;
+  else if (name == "replicated") found.optimizer_state = OptimizerState::kReplicated;
+  else fail<ValueError>("give auto, split or replicated");
+}
+
 void set_check_steps(const Json& value, KerasJson& found) {
   if (!value.is_number_unsigned()) fail<ValueError>("give a number of steps, or 0 for never");
   found.check_steps = value.get<std::uint64_t>();
@@ -92,6 +100,7 @@ constexpr Option kOptions[] = {
     {"bucket", "SYNCLINE_BUCKET", &set_bytes<&KerasJson::later_buckets>},
     {"by_rows_from", "SYNCLINE_BY_ROWS_FROM", &set_bytes<&KerasJson::by_rows_from>},
     {"share_from", "SYNCLINE_SHARE_FROM", &set_bytes<&KerasJson::share_from>},
+    {"optimizer_state", "SYNCLINE_OPTIMIZER_STATE", &set_optimizer_state},
     {"check_steps", "SYNCLINE_CHECK_STEPS", &set_check_steps},
     {"parts", "SYNCLINE_PARTS", &set_parts},
     {"simd", "SYNCLINE_SIMD", &set_simd},

@@ -43,6 +43,13 @@ std::vector<Variable> divided_of(const SavedModel& model) {
   return all;
 }
 
+// The variables whose rows are split between nodes.
+std::vector<Variable> split_of(const SavedModel& model) {
+  std::vector<Variable> all = variables_of(model);
+  std::erase_if(all, [](const Variable& v) { return !v.state().is_split(); });
+  return all;
+}
+
 // JSON has no infinity and no NaN: they are written as text. Earlier versions wrote null.
 std::string text_of(const std::vector<double>& sums) {
   nlohmann::json items = nlohmann::json::array();
@@ -84,11 +91,11 @@ PartsRoom make_room(const std::vector<Variable>& divided, comm::Communicator& wi
   return std::move(*room);
 }
 
-// Replaces this rank's part by the sum.
-void put_sum(const std::string& name, const Array& sum, io::Checkpoint& checkpoint) {
+// Replaces this rank's part by the value.
+void put_value(const std::string& name, const Array& value, io::Checkpoint& checkpoint) {
   const auto put = [&](std::vector<io::Weight>& weights) {
     for (io::Weight& weight : weights)
-      if (weight.name == name) weight.value = sum;
+      if (weight.name == name) weight.value = value;
   };
   for (io::Layer& layer : checkpoint.layers) put(layer.weights);
   put(checkpoint.optimizer);
@@ -116,7 +123,7 @@ void add_parts(const std::vector<Variable>& divided, comm::Communicator& wire, b
     put_own(sum);
     wire.wait(wire.all_reduce(tag, sum, own.size(), own.dtype(), comm::Reduce::kSum));
     if (!keep) continue;
-    put_sum(name_of(divided[i]), room.sums[i], checkpoint);
+    put_value(name_of(divided[i]), room.sums[i], checkpoint);
     checkpoint.optimizer.push_back({std::string(kParts) + name_of(divided[i]), room.parts[i]});
   }
 }
@@ -143,7 +150,7 @@ std::vector<Variable> variables_of(const SavedModel& model) {
   return all;
 }
 
-bool is_divided(const SavedModel& model) { return !divided_of(model).empty(); }
+bool is_divided(const SavedModel& model) { return !divided_of(model).empty() || !split_of(model).empty(); }
 
 io::Checkpoint snapshot(const SavedModel& model, const Fit& fit, comm::Communicator* wire, bool keep) {
   io::Checkpoint checkpoint;
@@ -158,6 +165,10 @@ io::Checkpoint snapshot(const SavedModel& model, const Fit& fit, comm::Communica
     for (const Variable& v : *more) checkpoint.optimizer.push_back(weight_of(v));
   const std::vector<Variable> divided = divided_of(model);
   if (wire != nullptr && wire->size() > 1 && !divided.empty()) add_parts(divided, *wire, keep, checkpoint);
+  for (const Variable& v : split_of(model)) {
+    const Array whole = get_value(v);
+    if (keep) put_value(name_of(v), whole, checkpoint);
+  }
   if (!state.sums.empty()) checkpoint.notes[kSums] = text_of(state.sums);
   if (!state.random_runs.empty()) checkpoint.notes[kRandomRuns] = nlohmann::json(state.random_runs).dump();
   for (const Callback* callback : fit.options().callbacks)

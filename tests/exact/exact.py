@@ -22,10 +22,12 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 PARTS = 8
 LIMIT, SAMPLE_LIMIT = 900, 150  # seconds, for each job
 
-# How a job runs. layout: of tests/mpi/launch. share_from: the smallest variable that the ranks of a node share and update by rows.
-Way = namedtuple("Way", "ranks threads layout share_from")
-SETTINGS = Way((1, 2, 3, 4, 8), (1, 2), ("one_node", "by_node", "by_slot", "messages"), ("64KiB", "1", "1024GiB"))
-FIRST = Way(1, 1, "one_node", "64KiB")
+# How a job runs. layout: of tests/mpi/launch. variables: which the ranks of a node share and update by rows; with "split", an optimizer's
+# slots have their rows on one node each.
+Way = namedtuple("Way", "ranks threads layout variables")
+SHARE_FROM = {"large shared": "64KiB", "all shared": "1", "own": "1024GiB", "split": "1"}
+SETTINGS = Way((1, 2, 3, 4, 8), (1, 2), ("one_node", "by_node", "by_slot", "messages"), tuple(SHARE_FROM))
+FIRST = Way(1, 1, "one_node", "large shared")
 
 # legs: the jobs of a training, one after the other: functions from a Leg to a program with its arguments. few_steps: of the sample; 0: the
 # training is not in it.
@@ -108,15 +110,17 @@ TRAININGS = [
 
 
 def differs(way):
-    """False if another way has the same effect: one rank has no layout, two ranks are one on each of two nodes in either order, and only
-    ranks of one node share variables, not by messages.
+    """False if another way has the same effect: one rank has no layout, two ranks are one on each of two nodes in either order, only ranks
+    of one node share variables, not by messages, and only several nodes split them.
     """
     if way.ranks == 1:
         return way == FIRST._replace(threads=way.threads) != FIRST
     if way.ranks == 2 and way.layout == "by_slot":
         return False
+    if way.variables == "split":
+        return way.layout != "one_node"
     shares = way.layout == "one_node" or (way.layout != "messages" and way.ranks > 2)
-    return shares or way.share_from == FIRST.share_from
+    return shares or way.variables == FIRST.variables
 
 
 def pairs(way):
@@ -144,7 +148,8 @@ def launch(way, ranks, command, folder, setup):
     settings = {
         "KERAS_BACKEND": "syncline", "KERAS_HOME": setup.home, "MPLBACKEND": "Agg", "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONPATH": os.pathsep.join([os.path.join(setup.build, "python"), os.path.join(ROOT, "tests", "keras")]),
-        "SYNCLINE_PARTS": str(PARTS), "SYNCLINE_SHARE_FROM": way.share_from,
+        "SYNCLINE_PARTS": str(PARTS), "SYNCLINE_SHARE_FROM": SHARE_FROM[way.variables],
+        "SYNCLINE_OPTIMIZER_STATE": "split" if way.variables == "split" else "auto",
     }  # fmt: skip
     # `timeout` lets mpirun end the ranks.
     job = ["timeout", "-k", "5", str(setup.limit), os.path.join(ROOT, "tests", "mpi", "launch"), way.layout, str(ranks), *command]

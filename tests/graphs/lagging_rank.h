@@ -22,7 +22,7 @@ namespace syncline::graphs {
 class LaggingRank : public comm::Communicator {
  public:
   // Ranks with equal seeds pause at different places. About one place in `one_in` has a pause.
-  LaggingRank(comm::Communicator& wire, std::uint64_t seed, unsigned one_in)
+  LaggingRank(comm::Communicator& wire, std::uint64_t seed, unsigned one_in = 16)
       : wire_(wire), draw_(seed * 64 + static_cast<std::uint64_t>(wire.rank())), one_in_(one_in) {}
 
   int rank() const override { return wire_.rank(); }

@@ -35,9 +35,7 @@ Outcome outcome_of(F&& compute) {
   return outcome;
 }
 
-// Places per pause of a rank (lagging_rank.h). The pauses take longer than the rest of a run on ranks, so only one of a
-// program's runs on ranks has them.
-constexpr unsigned kPauseOneIn = 16;
+// Pauses take longer than the rest of a run on ranks, so only one of a program's runs on ranks has them.
 bool ranks_pause(const Program& program, int ranks, bool local) {
   return program.seed % 3 == (local ? 2 : static_cast<std::uint64_t>(ranks - 2));
 }
@@ -224,8 +222,7 @@ std::string run_on_one(const Program& program, Base& base, bool open) {
   return found.empty() ? compare_all(program, base, got, way) : way + found + " has other bits than with fusion";
 }
 
-// Runs the program on ranks (threads) with the feeds of `feed_of(rank)`. Skips calls that one process rejects: a single
-// rank might reject them while the others wait.
+// Runs the program on ranks (threads). Skips calls that one process rejects: one rank might reject them alone.
 std::string run_on_ranks(const Program& program, Base& base, bool open, int ranks, bool local,
                          const std::function<FeedOf(int rank)>& feed_of, int parts = 0,
                          std::vector<Outcome>* first = nullptr) {
@@ -235,20 +232,23 @@ std::string run_on_ranks(const Program& program, Base& base, bool open, int rank
   std::vector<std::vector<Outcome>> got(static_cast<std::size_t>(ranks));
   const std::string way = join_text(ranks, " ranks", local ? " with their own rows" : parts > 0 ? " with parts" : "");
   DataParallelOptions options{.local_feeds = local, .first_bucket = 64, .later_buckets = 256, .parts = parts};
-  const bool pauses = ranks_pause(program, ranks, local);
   options.by_rows_from = program.seed % 2 == 0 ? 64 : options.by_rows_from;
   options.share_from = program.seed % 4 < 2 ? 16 : options.share_from;
+  std::vector<int> node_of_rank;
+  for (int r = 0; r < ranks && program.seed % 3 == 0; ++r) node_of_rank.push_back(r / 2);
+  if (!node_of_rank.empty()) options.optimizer_state = OptimizerState::kSplit;
+  const auto run_rank = [&](comm::Communicator& wire) {
+    LaggingRank lagging(wire, program.seed);
+    Session session(3);
+    const SessionScope scope(session);
+    session.distribute(make_data_parallel(ranks_pause(program, ranks, local) ? lagging : wire, options));
+    auto& own = got[static_cast<std::size_t>(wire.rank())];
+    own = run_function(program, open, feed_of(wire.rank()), skipped);
+    for (const Outcome& outcome : own)
+      if (!outcome.error.empty()) fail<Error>(outcome.error);  // so that the others do not wait
+  };
   try {
-    comm::spawn_ranks(ranks, [&](comm::Communicator& wire) {
-      LaggingRank lagging(wire, program.seed, kPauseOneIn);
-      Session session(3);
-      const SessionScope scope(session);
-      session.distribute(make_data_parallel(pauses ? lagging : wire, options));
-      auto& own = got[static_cast<std::size_t>(wire.rank())];
-      own = run_function(program, open, feed_of(wire.rank()), skipped);
-      for (const Outcome& outcome : own)
-        if (!outcome.error.empty()) fail<Error>(outcome.error);  // so that the others do not wait
-    });
+    comm::spawn_ranks(ranks, run_rank, {.node_of_rank = node_of_rank});
   } catch (const Error& e) {
     return way + ": throws " + e.what();
   }

@@ -181,6 +181,17 @@ TEST_F(KerasJsonFile, TheEnvironmentOverridesTheFile) {
   expect_contains(message_of<ValueError>([&] { load(); }), "SYNCLINE_FLOATX: unknown floatx 'int8'");
 }
 
+TEST_F(KerasJsonFile, OptimizerState) {
+  EXPECT_EQ(load().optimizer_state, OptimizerState::kAuto);
+  write(R"({"syncline": {"optimizer_state": "replicated"}})");
+  EXPECT_EQ(load().optimizer_state, OptimizerState::kReplicated);
+  environment_["SYNCLINE_OPTIMIZER_STATE"] = "split";
+  EXPECT_EQ(load().optimizer_state, OptimizerState::kSplit);
+  environment_["SYNCLINE_OPTIMIZER_STATE"] = "true";
+  expect_contains(message_of<ValueError>([&] { load(); }),
+                  "SYNCLINE_OPTIMIZER_STATE is 'true'; give auto, split or replicated");
+}
+
 TEST_F(KerasJsonFile, OptionsOfTheWireStandInTheFileOrTheEnvironment) {
   write(R"({"syncline": {"first_bucket": 4096, "bucket": "1.5 MiB"}})");
   EXPECT_EQ(load().first_bucket, 4096);

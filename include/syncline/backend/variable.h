@@ -4,7 +4,8 @@
 // each rank reads the whole variable.
 // A value set on a rank (set_value, initial values) is replaced by rank 0's at the next step of a function that uses
 // the variable. A partial variable is different: each rank holds a part, and the value is the sum of the parts. A
-// shared variable has one copy in the memory of a node, and each of the node's ranks updates some of its rows. Not
+// shared variable has one copy in the memory of a node, and each of the node's ranks updates some of its rows; with
+// optimizer_state "split" (syncline/distributed/data_parallel.h) a node may have its ranks' rows only. Not
 // thread-safe against a running step of a function that uses the variable.
 #pragma once
 
@@ -33,18 +34,20 @@ using Constraint = std::function<Expr(const Expr&)>;
 class VariableState {
  public:
   // Memory that the ranks of a node share. `now` has the value; a step writes all rows of `next`, then exchanges both,
-  // so a step that fails changes nothing.
+  // so a step that fails changes nothing. If the rows are split between nodes, both have those of this node only.
   struct Shared {
     Array now, next;
     std::shared_ptr<void> memory;
     std::uint64_t distribution = 0;  // Session::distribution of the job that shares it
+    bool split = false;
+    std::int64_t before = 0;  // bytes of the rows of earlier nodes
   };
 
   VariableState(Array value, std::string name, Constraint constraint = {}, bool partial = false)
       : value_(std::move(value)), name_(std::move(name)), constraint_(std::move(constraint)), partial_(partial) {}
   const std::string& name() const { return name_; }
   bool partial() const { return partial_; }
-  // This rank's copy, or its part, or the shared value.
+  // This rank's copy, or its part, or the shared value; of a split variable the rows of this node.
   const Array& value() const { return value_; }
   Array& value() { return value_; }
   // Sets the value on this rank. That of a shared variable is then this rank's own until the next step that uses it.
@@ -62,9 +65,15 @@ class VariableState {
   // False if the value is this rank's own copy although the variable is shared.
   bool is_in_shared() const { return value_.raw() == shared_->now.raw(); }
   void take_shared() { value_ = shared_->now; }
+  // True if value() has the rows of this node only.
+  bool is_split() const { return shared_ && shared_->split && is_in_shared(); }
+  // The whole value of a split variable, if this rank holds it (hold_values); otherwise null.
+  const Array* whole() const { return whole_ ? &*whole_ : nullptr; }
+  void hold(std::optional<Array> whole) { whole_ = std::move(whole); }
   // After a step that has written `next`.
   void exchange();
-  // The variable has memory of its own again, with a copy of the value.
+  // The variable has memory of its own again, with a copy of the value. Throws Error if this rank has a part of it
+  // only.
   void unshare();
 
  private:
@@ -72,6 +81,7 @@ class VariableState {
   std::string name_;
   Constraint constraint_;
   std::unique_ptr<Shared> shared_;
+  std::optional<Array> whole_;
   bool partial_ = false;
   bool changed_ = true;
 };
@@ -151,9 +161,14 @@ Variable eye(T size, VariableOptions options = {}) {
   return eye(Shape{static_cast<std::int64_t>(size)}, std::move(options));
 }
 
-// A copy of the value. For a partial variable the call is a collective step: every rank must call it.
+// A copy of the value. For a partial variable, and for one that is split between nodes, the call is a collective step:
+// every rank must call it.
 Array get_value(const Variable& x);
 std::vector<Array> batch_get_value(std::span<const Variable> variables);
+// Gathers the values of those variables that are split between nodes. get_value on a rank with `keep` then needs no
+// other rank, until the variable changes or release_values. Collective: with the same variables on every rank.
+void hold_values(std::span<const Variable> variables, bool keep);
+void release_values(std::span<const Variable> variables);
 // Throws ShapeError or DTypeError if the value does not fit; then nothing changes.
 void set_value(const Variable& x, const Value& value);
 // All or nothing: checks every value before it sets the first.

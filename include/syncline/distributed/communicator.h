@@ -94,7 +94,7 @@ struct Position {
 struct NodePlace {
   int index = 0;
   int ranks = 1;  // on this node
-  int most = 1;   // on the node that has the most; equal on all ranks
+  int most = 1;   // on the node that has the most; 0: ranks have no memory to share; equal on all ranks
   friend bool operator==(const NodePlace&, const NodePlace&) = default;
 };
 
@@ -129,8 +129,8 @@ class Communicator {
   virtual Ticket all_gather(const Tag& tag, const void* send, void* receive,
                             std::span<const std::int64_t> byte_counts) = 0;
 
-  // The same, into memory that the ranks of each node share: `data` is this rank's address of it (node_memory), and this
-  // rank's bytes are in their place. Every byte enters a node once, and no rank copies it.
+  // The same, into memory that the ranks of each node share: `data` is this rank's address of it (node_memory), and
+  // this rank's bytes are in their place. Every byte enters a node once, and no rank copies it.
   virtual Ticket gather_on_nodes(const Tag& tag, void* data, std::span<const std::int64_t> byte_counts) = 0;
 
   // Copies the bytes of `root`'s data to all ranks.

@@ -24,6 +24,10 @@ struct DataParallelOptions {
   // In bytes. The ranks of a node share a variable of this size or more, if its update is elementwise: the node has one
   // copy, and each rank updates some of its rows.
   std::int64_t share_from = keras_json().share_from;
+  // kSplit: on several nodes, variables of share_from bytes and more that steps use by rows only, an optimizer's slots,
+  // are not copied to all nodes. get_value of such a variable is then a collective step. With kReplicated no variable
+  // is shared.
+  OptimizerState optimizer_state = keras_json().optimizer_state;
   // Interval in steps at which the ranks compare digests of their variables; 0: never.
   std::uint64_t check_steps = keras_json().check_steps;
   // 0, or a power of two: the parts into which the rows of a batch are divided. Sums over the batch add the sums of the

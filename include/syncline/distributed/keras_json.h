@@ -21,6 +21,13 @@
 #pragma GCC visibility push(default)
 namespace syncline {
 
+// Where the ranks keep the state of an optimizer: variables that steps read and update by rows only, such as moments.
+enum class OptimizerState : std::uint8_t {
+  kAuto,        // as kSplit within a node; each node has all of it
+  kSplit,       // each rank has some rows, so a node needs memory for its ranks' rows only
+  kReplicated,  // each rank has all of it, and of the weights
+};
+
 struct KerasJson {
   Config config;
   std::string backend = "tensorflow";  // Keras's own backend choice, for its Python package
@@ -30,6 +37,7 @@ struct KerasJson {
   std::int64_t later_buckets = std::int64_t{25} << 20;
   std::int64_t by_rows_from = std::int64_t{1} << 20;
   std::int64_t share_from = std::int64_t{64} << 10;
+  OptimizerState optimizer_state = OptimizerState::kAuto;
   std::uint64_t check_steps = 100;
   static constexpr int kMostParts = 1024;
   int parts = 0;

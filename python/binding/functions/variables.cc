@@ -86,6 +86,12 @@ void set_all(nb::handle pairs) {
   batch_set_value(values);
 }
 
+std::vector<Variable> variables_in(nb::handle xs, const char* caller) {
+  std::vector<Variable> variables;
+  for (nb::handle x : nb::iter(xs)) variables.push_back(variable_of(x, caller));
+  return variables;
+}
+
 // Reads all values while it holds the session, so no step runs in between.
 nb::list get_all(nb::handle xs) {
   std::vector<std::variant<Variable, SparseVariable>> variables;
@@ -155,6 +161,16 @@ void bind_variables(nb::module_& m) {
     return nb::try_cast(x, found) && found != nullptr && is_placeholder(found->expr);
   });
   m.def("batch_get_value", &get_all);
+  m.def("hold_values", [](nb::handle xs, bool keep) {
+    const std::vector<Variable> variables = variables_in(xs, "hold_values");
+    const Alone alone;
+    hold_values(variables, keep);
+  });
+  m.def("release_values", [](nb::handle xs) {
+    const std::vector<Variable> variables = variables_in(xs, "release_values");
+    const Alone alone;
+    release_values(variables);
+  });
   m.def("set_value", &set_one);
   m.def("batch_set_value", &set_all);
   bind_updates(m);

@@ -5,6 +5,7 @@ A process launched as one of several (mpirun, srun, PBS) joins the others when `
 have its number, take no part in collectives, and compute alone.
 """
 
+import contextlib
 import ctypes
 import operator
 import os
@@ -68,6 +69,16 @@ def function_class():
 
 def _all():
     return Group(range(size()), rank(), 0)
+
+
+@contextlib.contextmanager
+def whole_values(variables):
+    """Context manager: rank 0 can read the variables without the other ranks, also those that are split between nodes. Collective."""
+    _core.hold_values(variables, rank() == 0)
+    try:
+        yield
+    finally:
+        _core.release_values(variables)
 
 
 def barrier():
