@@ -147,7 +147,7 @@ class Checkpoints(Callback):
         self._tell("running")
 
     def on_train_end(self, logs=None):
-        if self._failure is not None:
+        if ranks.broadcast(self._failure) is not None:
             self._save()  # the disk may have room again
         failure = ranks.broadcast(self._failure)
         if failure is not None:
