@@ -21,7 +21,7 @@ SparseVariable variable(const SparseArray& value, VariableOptions options) {
 
 SparseArray get_value(const SparseVariable& x) {
   PackedSparse packed;
-  for (std::size_t i = 0; i < 3; ++i) packed[i] = x.parts()[i].state().value();
+  for (std::size_t i = 0; i < 3; ++i) packed[i] = get_value(x.parts()[i]);
   packed[kExtent] = Array(DType::kBool, Shape{0, x.shape()[1]});
   return unpack(packed);
 }

@@ -88,12 +88,21 @@ Variable eye(const Shape& size, VariableOptions options) {
   return variable(diagonal_of_ones(size[0], size.back(), *options.dtype), std::move(options));
 }
 
+namespace {
+
+// Collective if the variable is divided over ranks.
+Array gathered(const Variable& x) {
+  return Function({}, {x}, {}, "the value of '" + x.name() + "', which every rank must read")({})[0];
+}
+
+}  // namespace
+
 Array get_value(const Variable& x) {
   const VariableState& state = x.state();
   if (state.is_split() && state.whole() != nullptr) return state.whole()->copy();
   const bool divided =
       (state.partial() && divides_partial_variables(Session::current().strategy())) || state.is_split();
-  return divided ? eval(x) : state.value().copy();
+  return divided ? gathered(x) : state.value().copy();
 }
 
 std::vector<Array> batch_get_value(std::span<const Variable> variables) {
@@ -105,7 +114,7 @@ std::vector<Array> batch_get_value(std::span<const Variable> variables) {
 void hold_values(std::span<const Variable> variables, bool keep) {
   for (const Variable& v : variables) {
     if (!v.state().is_split()) continue;
-    Array whole = eval(v);
+    Array whole = gathered(v);
     if (keep) v.state().hold(std::move(whole));
   }
 }

@@ -28,12 +28,12 @@ std::vector<Expr> nearest_transfers(const Expr& root) {
 }
 
 // The variables that transferred values are computed from. Excludes optimizers' slots, which have their parameters'
-// shapes but do not influence gradients.
-std::unordered_set<const VariableState*> variables_before_transfers(
-    std::span<const std::shared_ptr<const Node>> nodes) {
+// shapes but do not influence gradients; so the gathers of new values do not count.
+std::unordered_set<const VariableState*> variables_before_transfers(std::span<const std::shared_ptr<const Node>> nodes,
+                                                                    std::span<const Expr> new_values) {
   std::vector<Expr> before;
   for (const auto& node : nodes)
-    if (is_transfer(Expr(node))) before.push_back(node->inputs[0]);
+    if (is_transfer(Expr(node)) && std::ranges::count(new_values, Expr(node)) == 0) before.push_back(node->inputs[0]);
   std::unordered_set<const VariableState*> found;
   for (const auto& node : nodes_under(before))
     if (const Expr e(node); e.is<VariableLeaf>()) found.insert(e.attrs<VariableLeaf::Attrs>().state.get());
@@ -46,12 +46,17 @@ TransferNames::TransferNames(std::span<const std::shared_ptr<const Node>> nodes,
                              std::span<const Update> updates) {
   if (std::none_of(nodes.begin(), nodes.end(), [](const auto& node) { return is_transfer(Expr(node)); })) return;
   const std::size_t outputs = roots.size() - updates.size();
-  const auto before = variables_before_transfers(nodes);
+  const auto before = variables_before_transfers(nodes, roots.subspan(outputs));
   for (std::size_t i = 0; i < updates.size(); ++i) {
     const Variable& target = updates[i].target;
     // The variable's own gradient is the nearest transfer; a norm of all gradients, for example, is farther away.
     bool may_be_gradient = before.contains(&target.state());
-    for (const Expr& transfer : nearest_transfers(roots[outputs + i])) {
+    Expr value = roots[outputs + i];
+    if (value.is<AllGather>()) {  // the nodes exchange its rows
+      note(value, {.name = target.name(), .gradient = false, .updates = true});
+      value = value.input(0);
+    }
+    for (const Expr& transfer : nearest_transfers(value)) {
       const bool gradient = may_be_gradient && transfer.shape() == target.shape();
       may_be_gradient = may_be_gradient && !gradient;
       note(transfer, {.name = target.name(), .gradient = gradient, .updates = true});

@@ -37,6 +37,15 @@ TEST_F(TransferNamesTest, AGradientIsItsParametersNotItsSlots) {
   EXPECT_EQ(names({}, {update(slot, moment), update(a, a.expr() - moment)}, {gradient}), "gradients of a");
 }
 
+// Of variables that several nodes update by rows.
+TEST_F(TransferNamesTest, NewValuesThatNodesExchange) {
+  const Expr gradient = summed(x * a), moment = slot.expr() * 0.9 + gradient;
+  const Expr gathered = apply<AllGather>({a.expr() - moment});
+  const std::vector<Update> updates{update(slot, moment), update(a, gathered)};
+  EXPECT_EQ(names({}, updates, {gradient}), "gradients of a");
+  EXPECT_EQ(names({}, updates, {gathered}), "new values of a");
+}
+
 TEST_F(TransferNamesTest, GradientsThatAreScaledByTheNormOfAll) {
   const Expr of_a = summed(x * a), of_b = summed(x * b);
   const Expr norm = sum(square(of_b)) + sum(square(of_a));

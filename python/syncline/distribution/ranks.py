@@ -74,8 +74,8 @@ def _all():
 @contextlib.contextmanager
 def whole_values(variables):
     """Context manager: rank 0 can read the variables without the other ranks, also those that are split between nodes. Collective."""
-    _core.hold_values(variables, rank() == 0)
     try:
+        _core.hold_values(variables, rank() == 0)
         yield
     finally:
         _core.release_values(variables)
