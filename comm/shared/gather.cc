@@ -17,6 +17,11 @@ constexpr std::int64_t kFewBytes = 2048;
 
 std::size_t bytes(std::int64_t count) { return static_cast<std::size_t>(count); }
 
+// At most `most` bytes of a slice, from its byte `at` on.
+Range piece_of(const Range& slice, std::int64_t at, std::int64_t most) {
+  return {std::min(slice.begin + at, slice.end), std::min(slice.begin + at + most, slice.end)};
+}
+
 }  // namespace
 
 Gather::Gather(const Topology& topology, NodeControl& control, Network& network)
@@ -108,11 +113,8 @@ void Gather::find_others(std::int64_t at, std::int64_t most) {
   for (int l = 0; l < control_.ranks(); ++l) {
     std::vector<Range>& runs = runs_[bytes(l)];
     runs.clear();
-    for (int n = 0; n < topology_.node_count() && l < topology_.rails(); ++n) {
-      const Range slice = slice_of(n, l);
-      if (n != topology_.node)
-        runs.push_back({std::min(slice.begin + at, slice.end), std::min(slice.begin + at + most, slice.end)});
-    }
+    for (int n = 0; n < topology_.node_count() && l < topology_.rails(); ++n)
+      if (n != topology_.node) runs.push_back(piece_of(slice_of(n, l), at, most));
   }
 }
 
@@ -139,16 +141,12 @@ Steps Gather::exchange_in_steps(const Run& run) {
 
 void Gather::start(const Run& run, std::int64_t step) {
   if (!has_rail()) return;
-  const auto piece_of = [&](int n) {
-    const Range slice = slice_of(n, topology_.local);
-    return Range{std::min(slice.begin + step * piece_, slice.end),
-                 std::min(slice.begin + (step + 1) * piece_, slice.end)};
-  };
-  const Range own = piece_of(topology_.node);
+  const auto piece_of_node = [&](int n) { return piece_of(slice_of(n, topology_.local), step * piece_, piece_); };
+  const Range own = piece_of_node(topology_.node);
   messages_.clear();
   for (int i = 1; i < topology_.node_count(); ++i) {
     const int n = other_node(topology_.node, i, topology_.node_count());
-    const Range theirs = piece_of(n);
+    const Range theirs = piece_of_node(n);
     messages_.sends.push_back({n, run.data(own.begin), bytes(own.size())});
     messages_.receives.push_back({n, run.data(theirs.begin), bytes(theirs.size())});
   }

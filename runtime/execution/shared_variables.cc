@@ -122,20 +122,17 @@ void move_to_shared(const Session& session, std::span<VariableState* const> chan
     if (state->shared() != nullptr && !state->is_in_shared() && state->shared()->distribution == session.distribution())
       own.push_back(state);
   if (own.empty()) return;
-  const comm::NodePlace& node = shares.node;
   for (const VariableState* state : own) {
     const Array& value = state->value();
-    const auto part = [&](int index) { return static_cast<std::int64_t>(value.bytes()) * index / node.ranks; };
-    std::int64_t begin = part(node.index), end = part(node.index + 1);
-    if (state->shared()->split) {
-      const Shape rows = rows_of(value.shape());
-      const std::int64_t row = row_bytes(rows, value.dtype());
-      begin = shares.at(shares.rank, rows[0], Placement::kEvenly) * row;
-      end = shares.at(shares.rank + 1, rows[0], Placement::kEvenly) * row;
-    }
+    const bool split = state->shared()->split;
+    const Shape rows = rows_of(value.shape());
+    const std::int64_t unit = split ? row_bytes(rows, value.dtype()) : 1;
+    const std::int64_t units = split ? rows[0] : static_cast<std::int64_t>(value.bytes());
+    const Placement::Rows among = split ? Placement::kEvenly : Placement::kOnNode;
+    const std::int64_t begin = shares.own_begin(units, among) * unit;
     Array now = state->shared()->now;
     std::memcpy(now.raw() + begin - state->shared()->before, value.raw() + begin,
-                static_cast<std::size_t>(end - begin));
+                static_cast<std::size_t>(shares.own_size(units, among) * unit));
   }
   gather_numbers(*session.strategy(), 0, "values moved to shared memory");
   for (VariableState* state : own) state->take_shared();

@@ -1,8 +1,7 @@
 // Shared variables: under several ranks, the large variables of elementwise updates (weights and an optimizer's slots)
 // have one copy in the memory of each node. A rank updates the rows that it owns, and reads all of them. With
 // Strategy::splits_variables a node has its ranks' rows only of what steps use by rows, and the nodes exchange the new
-// rows of the other variables. See
-// syncline/backend/variable.h.
+// rows of the other variables. See syncline/backend/variable.h.
 //
 // Functions that take a Session are collective under a strategy, and throw what it throws.
 #pragma once
