@@ -79,6 +79,17 @@ inline std::vector<Array> trained(int ranks, const std::vector<int>& nodes, Data
   return values[0];
 }
 
+// With `options`, the ranks share variables, which get the bits of variables that each rank keeps, in every layout.
+inline void expect_bits_of_own(const std::vector<std::vector<int>>& layouts, DataParallelOptions options) {
+  for (const std::vector<int>& nodes : layouts)
+    for (const std::int64_t by_rows_from : {std::int64_t{16}, kNever}) {
+      const auto ranks = static_cast<int>(nodes.size());
+      const auto own = trained(ranks, nodes, {.by_rows_from = by_rows_from, .share_from = kNever}, false);
+      options.by_rows_from = by_rows_from;
+      expect_bits(trained(ranks, nodes, options, true), own, "shared");
+    }
+}
+
 // Trains, sets values by hand, trains, and reads through functions that were made before and after.
 inline std::vector<Array> worked_with(DataParallelOptions options, const std::vector<int>& nodes = {0, 0}) {
   std::array<std::vector<Array>, 2> results;

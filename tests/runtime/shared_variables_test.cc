@@ -16,14 +16,7 @@ namespace syncline::testing {
 namespace {
 
 TEST(SharedVariables, HaveTheBitsOfOwnVariables) {
-  const std::vector<std::vector<int>> layouts{{0, 0}, {0, 0, 0}, {0, 0, 1, 1}, {0, 0, 0, 1}, {0, 1, 1}};
-  for (const std::vector<int>& nodes : layouts)
-    for (const std::int64_t by_rows_from : {std::int64_t{16}, kNever}) {
-      const auto ranks = static_cast<int>(nodes.size());
-      const auto own = trained(ranks, nodes, {.by_rows_from = by_rows_from, .share_from = kNever}, false);
-      const auto shared = trained(ranks, nodes, {.by_rows_from = by_rows_from, .share_from = 16}, true);
-      expect_bits(shared, own, "shared");
-    }
+  expect_bits_of_own({{0, 0}, {0, 0, 0}, {0, 0, 1, 1}, {0, 0, 0, 1}, {0, 1, 1}}, kShares);
 }
 
 TEST(SharedVariables, NeedNeighbours) {

@@ -8,15 +8,7 @@ namespace syncline::testing {
 namespace {
 
 TEST(SplitVariables, HaveTheBitsOfOwnVariables) {
-  const std::vector<std::vector<int>> layouts{{0, 1}, {0, 1, 2}, {0, 0, 1, 1}, {0, 0, 0, 1}, {0, 1, 1}};
-  for (const std::vector<int>& nodes : layouts)
-    for (const std::int64_t by_rows_from : {std::int64_t{16}, kNever}) {
-      const auto ranks = static_cast<int>(nodes.size());
-      const auto own = trained(ranks, nodes, {.by_rows_from = by_rows_from, .share_from = kNever}, false);
-      DataParallelOptions options = kSplits;
-      options.by_rows_from = by_rows_from;
-      expect_bits(trained(ranks, nodes, options, true), own, "split");
-    }
+  expect_bits_of_own({{0, 1}, {0, 1, 2}, {0, 0, 1, 1}, {0, 0, 0, 1}, {0, 1, 1}}, kSplits);
 }
 
 // Only the optimizer's slots are read by rows.
