@@ -7,9 +7,9 @@
 #include <tuple>
 #include <vector>
 
-#include "comm/shared/meeting_rounds.h"
+#include "comm/rounds/meeting_rounds.h"
+#include "comm/rounds/reduce_rounds.h"
 #include "comm/shared/node_control.h"
-#include "comm/shared/reduce_rounds.h"
 #include "comm/shared/reduction.h"
 #include "comm/worker/worker.h"
 #include "syncline/error.h"

@@ -1,4 +1,4 @@
-// Predicts the time of an all-reduce of many nodes from the rounds of the wire (comm/shared/meeting_rounds.h and
+// Predicts the time of an all-reduce of many nodes from the rounds of the wire (comm/rounds/meeting_rounds.h and
 // reduce_rounds.h), without running it. Pure functions.
 #pragma once
 

@@ -6,7 +6,7 @@
 // late ranks: it gets the collective without its data.
 //
 // Results are bit-identical on all ranks. NCCL chooses the order of sums by size, topology and version; other wires sum
-// along one tree (comm/shared/sum_tree.h).
+// along one tree (comm/rounds/sum_tree.h).
 //
 // node_place() is that of a rank that has no memory to share: ranks that share variables would add their gradients on
 // the node, and NCCL would have nothing to do.

@@ -2,7 +2,7 @@
 // have, and each node collects these slices: every byte enters a node once.
 //
 // Nodes send their slices to each other in steps: the network works on one while the node collects another. Many nodes
-// with little data exchange what they know in the rounds of comm/shared/meeting_rounds.h instead.
+// with little data exchange what they know in the rounds of comm/rounds/meeting_rounds.h instead.
 //
 // NodeWire owns and drives it.
 #pragma once
@@ -11,10 +11,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "comm/shared/meeting_rounds.h"
+#include "comm/rounds/meeting_rounds.h"
+#include "comm/rounds/reduce_rounds.h"
 #include "comm/shared/node.h"
 #include "comm/shared/node_control.h"
-#include "comm/shared/reduce_rounds.h"
 #include "comm/shared/steps.h"
 
 namespace syncline::comm {

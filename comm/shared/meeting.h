@@ -1,8 +1,8 @@
 // Meeting: how the nodes agree on a collective. A small collective's values travel with the agreement.
 //
-// The first ranks of the nodes exchange messages in the rounds of comm/shared/meeting_rounds.h. A message has a summary
+// The first ranks of the nodes exchange messages in the rounds of comm/rounds/meeting_rounds.h. A message has a summary
 // of the headers of a run of nodes and, of a small collective, that run's values: of a reduction the sums of its blocks
-// of ranks (comm/shared/sum_tree.h), of a gather the ranks' bytes, of a broadcast the data. Once two headers differ,
+// of ranks (comm/rounds/sum_tree.h), of a gather the ranks' bytes, of a broadcast the data. Once two headers differ,
 // messages have no values.
 //
 // NodeWire owns and drives it. Nothing blocks.
@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
-#include "comm/shared/meeting_rounds.h"
+#include "comm/rounds/meeting_rounds.h"
+#include "comm/rounds/sum_tree.h"
 #include "comm/shared/node.h"
 #include "comm/shared/node_control.h"
-#include "comm/shared/sum_tree.h"
 
 namespace syncline::comm {
 

@@ -1,5 +1,5 @@
-// What NodeWire is built on: the topology, memory that the ranks of a node share, and messages between nodes.
-// comm/local makes all three from the heap of one process, for ranks as threads; comm/mpi makes them from MPI.
+// What NodeWire is built on: memory that the ranks of a node share, and messages between nodes. comm/local makes both
+// from the heap of one process, for ranks as threads; comm/mpi makes them from MPI.
 //
 // Unless noted otherwise, calls come one at a time from the rank that owns the object. They throw CommError when the
 // system below fails.
@@ -15,42 +15,10 @@
 #include <string>
 #include <vector>
 
+#include "comm/rounds/topology.h"
 #include "comm/worker/worker.h"
 
 namespace syncline::comm {
-
-struct Topology {
-  int rank = 0;                         // in the job
-  int node = 0, local = 0;              // the rank's node, and its index there
-  std::vector<std::vector<int>> nodes;  // ranks of each node; ranks are numbered by node
-  int machines = 0;                     // fewer than nodes if ranks of one machine cannot share memory
-  bool renumbered = false;              // the launcher's numbers are not by node
-
-  int size() const;
-  int node_count() const { return static_cast<int>(nodes.size()); }
-  const std::vector<int>& own() const { return nodes[static_cast<std::size_t>(node)]; }
-  int node_of(int rank) const;
-  // The rank of this rank's rail on a node.
-  int peer(int node) const { return nodes[static_cast<std::size_t>(node)][static_cast<std::size_t>(local)]; }
-  int local_size() const { return static_cast<int>(own().size()); }
-  // "ranks 0-1 | 2-4" for two nodes. For a large job: the beginning and a digest.
-  std::string describe() const;
-  // The number of rails. Rail l is local rank l of each node; its ranks exchange data. Every node has all rails.
-  int rails() const;
-};
-
-// `node_of_rank`: the number of each rank's node (any numbers, equal on one node), by node.
-Topology make_topology(int rank, std::span<const int> node_of_rank);
-// The ranks by node, nodes by their first rank: the order in which a job numbers its ranks, so that those of a node
-// are a run of the sums' tree. A launcher may number them otherwise (mpirun --map-by node).
-std::vector<int> ranks_by_node(std::span<const int> node_of_rank);
-// Where the bytes of each node's ranks begin in a gather's result; last: its size. `counts`: by rank.
-void find_parts_of_nodes(const Topology& topology, std::span<const std::int64_t> counts,
-                         std::vector<std::int64_t>& begin);
-
-// The i-th of the other nodes, i = 1, 2, ...: each node begins its messages with the next one, so that no link gets all
-// messages at once.
-inline int other_node(int node, int i, int nodes) { return (node + i) % nodes; }
 
 // Memory that the ranks of one node share, with one part per rank.
 class Window {

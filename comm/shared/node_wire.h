@@ -9,7 +9,7 @@
 // - a large gather (comm/shared/gather.h): each node collects the bytes of its ranks, and equal local ranks exchange
 //   slices of them.
 // - a large broadcast is such a gather on one node, and such a reduction between nodes, to which only the root adds.
-// Sums follow one tree over the ranks (comm/shared/sum_tree.h). MPI only moves bytes.
+// Sums follow one tree over the ranks (comm/rounds/sum_tree.h). MPI only moves bytes.
 #pragma once
 
 #include <atomic>

@@ -13,9 +13,9 @@
 #include <span>
 #include <vector>
 
+#include "comm/rounds/reduce_rounds.h"
 #include "comm/shared/node.h"
 #include "comm/shared/node_control.h"
-#include "comm/shared/reduce_rounds.h"
 #include "comm/worker/collective.h"
 
 namespace syncline::comm {

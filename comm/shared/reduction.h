@@ -1,12 +1,12 @@
 // Large reductions, and large broadcasts between nodes. Each rank of a node reduces its slice of a chunk over all
 // ranks' buffers. Between nodes, the ranks of a rail exchange sums of their slice in the rounds of
-// comm/shared/reduce_rounds.h, with several chunks in flight: the network works on some while the node works on
+// comm/rounds/reduce_rounds.h, with several chunks in flight: the network works on some while the node works on
 // another, or waits for a round's latency. A reduce_scatter needs the rounds that add, but not those that return sums.
 //
 // The root of a broadcast sends the parts of its data to their owners, from which they return as sums do.
 //
 // NodeWire owns and drives it. Data outside the shared region go through the control block's staging memory. The sums
-// follow the tree of comm/shared/sum_tree.h: they do not depend on where data lie, how they are cut, or which ranks
+// follow the tree of comm/rounds/sum_tree.h: they do not depend on where data lie, how they are cut, or which ranks
 // share a node.
 #pragma once
 
@@ -17,10 +17,10 @@
 #include <utility>
 #include <vector>
 
+#include "comm/rounds/reduce_rounds.h"
 #include "comm/shared/node.h"
 #include "comm/shared/node_control.h"
 #include "comm/shared/reduce_chunks.h"
-#include "comm/shared/reduce_rounds.h"
 #include "comm/shared/steps.h"
 #include "comm/shared/sum.h"
 

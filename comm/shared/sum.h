@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <span>
 
-#include "comm/shared/sum_tree.h"
+#include "comm/rounds/sum_tree.h"
 #include "syncline/distributed/communicator.h"
 
 namespace syncline::comm {

@@ -74,7 +74,7 @@ struct RowShares {
 };
 
 // The first part of each rank, then the number of parts: the ranks share the parts along the tree over the ranks
-// (comm/shared/sum_tree.h), so a sum over the ranks adds the parts along one tree for any number of ranks. Throws
+// (comm/rounds/sum_tree.h), so a sum over the ranks adds the parts along one tree for any number of ranks. Throws
 // ValueError unless `parts` is a power of two, at most KerasJson::kMostParts and at least the number of ranks.
 std::vector<int> first_parts(int ranks, std::int64_t parts);
 

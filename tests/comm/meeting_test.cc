@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "comm/local/local_communicator.h"
-#include "comm/shared/meeting_rounds.h"
+#include "comm/rounds/meeting_rounds.h"
 #include "comm/shared/node_control.h"
 #include "tests/comm/collective_checks.h"
 

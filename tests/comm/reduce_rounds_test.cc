@@ -1,5 +1,5 @@
 // The rounds of large reductions as data: every node of a job carries them out on expressions instead of numbers.
-#include "comm/shared/reduce_rounds.h"
+#include "comm/rounds/reduce_rounds.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The order of sums: one expression per number of ranks, whatever the layout.
-#include "comm/shared/sum_tree.h"
+#include "comm/rounds/sum_tree.h"
 
 #include <gtest/gtest.h>
 

@@ -54,7 +54,7 @@ ROOMS = {
         "ops/math",
         "ops/convolution",
     ],
-    "comm": ["comm/worker", "comm/shared", "comm/local", "comm/nccl", "comm/mpi", "comm"],
+    "comm": ["comm/rounds", "comm/worker", "comm/shared", "comm/local", "comm/nccl", "comm/mpi", "comm"],
     "io": ["io/files", "io/hdf5", "io/checkpoint", "io/arrays", "io/data"],
     "runtime": [
         "runtime/placement",

@@ -1,6 +1,8 @@
-#include "comm/shared/sum_tree.h"
+#include "comm/rounds/sum_tree.h"
 
 #include <algorithm>
+
+#include "syncline/distributed/communicator.h"
 
 namespace syncline::comm {
 namespace {

@@ -1,7 +1,7 @@
 // How the nodes of a job meet: messages after which each node knows something of every node. Pure data.
 //
 // A message tells what its sender knows: a run of neighbouring nodes. What is told may be combined along the run, for
-// sums along the tree of comm/shared/sum_tree.h. Few nodes tell each other directly, in one round. More nodes exchange
+// sums along the tree of comm/rounds/sum_tree.h. Few nodes tell each other directly, in one round. More nodes exchange
 // between the two halves of a block of the tree over the nodes, for larger and larger blocks, in log2(nodes) rounds.
 #pragma once
 

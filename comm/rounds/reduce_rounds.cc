@@ -1,4 +1,4 @@
-#include "comm/shared/reduce_rounds.h"
+#include "comm/rounds/reduce_rounds.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,8 +1,8 @@
-#include "comm/shared/meeting_rounds.h"
+#include "comm/rounds/meeting_rounds.h"
 
 #include <algorithm>
 
-#include "comm/shared/node.h"
+#include "comm/rounds/topology.h"
 #include "syncline/distributed/communicator.h"
 
 namespace syncline::comm {

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "comm/shared/node.h"
+#include "comm/rounds/topology.h"
 
 namespace syncline::comm {
 

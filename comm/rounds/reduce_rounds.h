@@ -3,7 +3,7 @@
 //
 // The elements are cut into parts, one or more for each node; all are equal, or those of each node. Two algorithms:
 // - Direct: each node adds up one part, and sends its sum to all nodes. Two rounds, for few nodes.
-// - Halving: along the tree of comm/shared/sum_tree.h, whose leaves are the nodes' blocks of ranks. Where two subtrees
+// - Halving: along the tree of comm/rounds/sum_tree.h, whose leaves are the nodes' blocks of ranks. Where two subtrees
 //   meet, each has the sum of every part at one of its leaves, the part's owner; the owners exchange halves of their
 //   parts. If one subtree has fewer leaves, they own several parts each. Then the parts' sums go the same way back.
 // Both add every element in the order of the tree.
@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "comm/shared/sum_tree.h"
+#include "comm/rounds/sum_tree.h"
 
 namespace syncline::comm {
 

@@ -1,9 +1,10 @@
+#include "comm/rounds/topology.h"
+
 #include <algorithm>
 #include <map>
 #include <numeric>
 
 #include "base/digest.h"
-#include "comm/shared/node.h"
 #include "syncline/error.h"
 
 namespace syncline::comm {
