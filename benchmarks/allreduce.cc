@@ -4,16 +4,19 @@
 // rank; GB/s are the buffer's bytes divided by that time.
 //   mpirun -n 2 build/release/benchmarks/allreduce [--json]
 // scripts/bench also times PyTorch's gloo.
+//
+// With --table FILE, on ranks of several nodes: times both algorithms of collectives between nodes, and writes a table
+// of the faster ones for the option `algorithms`. FILE may have rows of other numbers of nodes.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "benchmarks/allreduce_contenders.h"
+#include "benchmarks/allreduce_table.h"
+#include "benchmarks/allreduce_timing.h"
 #include "syncline/distributed/keras_json.h"
 #include "syncline/distributed/make_communicator.h"
 #include "syncline/error.h"
@@ -21,23 +24,11 @@
 namespace syncline::benchmarks {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-constexpr double kSampleSeconds = 0.01;  // approximate duration of a sample, which repeats a call
-// Every call multiplies the buffers' values by the number of ranks; 250 doublings lead from the smallest normal number
-// nearly to the largest. Zeros would never overflow, but memory is twice as fast when the stored values do not change.
-constexpr double kSmallest = 1.2e-38, kDoublings = 250;
-
-struct Named {
-  const char* name;
-  std::unique_ptr<Contender> contender;
-  std::vector<double> seconds;  // of a call, by repetition
-};
-
 struct Settings {
   std::vector<std::int64_t> bytes;
   int repetitions = 7;
   bool json = false;
+  std::string table = {};  // empty: none is written
 };
 
 std::vector<std::int64_t> all_sizes() {
@@ -50,7 +41,7 @@ std::vector<std::int64_t> all_sizes() {
 void check(Named& named, const comm::Communicator& comm, std::int64_t count) {
   float* data = named.contender->data();
   for (std::int64_t i = 0; i < count; ++i) data[i] = static_cast<float>((comm.rank() + 1) * (i % 7 + 1));
-  named.contender->all_reduce(count);
+  named.contender->call(count);
   const int ranks = comm.size() * (comm.size() + 1) / 2;
   for (std::int64_t i = 0; i < count; ++i)
     if (data[i] != static_cast<float>(ranks * (i % 7 + 1)))
@@ -58,41 +49,11 @@ void check(Named& named, const comm::Communicator& comm, std::int64_t count) {
                       ranks * (i % 7 + 1));
 }
 
-// The mean time of a call, on the slowest rank. Each rank writes its buffer first, as a training step does.
-double seconds_a_call(Contender& contender, std::int64_t count, int calls) {
-  std::fill_n(contender.data(), count, static_cast<float>(kSmallest));
-  barrier();
-  const auto start = Clock::now();
-  for (int i = 0; i < calls; ++i) contender.all_reduce(count);
-  return largest(std::chrono::duration<double>(Clock::now() - start).count() / calls);
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-// Up to 64 KiB a sample is shorter than kSampleSeconds, because `most` limits its calls: more repetitions.
-void time_in_turn(std::vector<Named>& contenders, std::int64_t count, const Settings& settings, int ranks) {
-  const double most = std::floor(kDoublings / std::log2(ranks));
-  const int repetitions = settings.repetitions * (count * sizeof(float) <= 64 << 10 ? 5 : 1);
-  std::vector<int> calls;
-  for (Named& named : contenders) {
-    named.seconds.clear();
-    seconds_a_call(*named.contender, count, 2);  // warms up
-    const double once = seconds_a_call(*named.contender, count, 3);
-    calls.push_back(static_cast<int>(std::clamp(kSampleSeconds / once, 1.0, most)));
-  }
-  for (int i = 0; i < repetitions; ++i)
-    for (std::size_t k = 0; k < contenders.size(); ++k)
-      contenders[k].seconds.push_back(seconds_a_call(*contenders[k].contender, count, calls[k]));
-}
-
 void print(const std::vector<Named>& contenders, std::int64_t bytes, int ranks, bool json) {
   nlohmann::ordered_json line{{"bytes", bytes}, {"ranks", ranks}};
   std::string row = fmt::format("{:>10}", bytes);
   for (const Named& named : contenders) {
-    const double seconds = median(named.seconds);
+    const double seconds = named.median();
     line[fmt::format("{}_gbs", named.name)] = static_cast<double>(bytes) / seconds * 1e-9;
     line[fmt::format("{}_us", named.name)] = seconds * 1e6;
     row += fmt::format("{:>12.3f}{:>12.2f}", static_cast<double>(bytes) / seconds * 1e-9, seconds * 1e6);
@@ -125,7 +86,7 @@ void run(comm::Communicator& comm, const Settings& settings) {
     fmt::print(stderr, "allreduce: no window: the ranks are on several nodes, or /dev/shm is too small\n");
   if (comm.rank() == 0 && !settings.json) print_head(contenders);
   for (const std::int64_t bytes : settings.bytes) {
-    time_in_turn(contenders, bytes / static_cast<std::int64_t>(sizeof(float)), settings, comm.size());
+    time_in_turn(contenders, bytes / static_cast<std::int64_t>(sizeof(float)), settings.repetitions, comm.size());
     if (comm.rank() == 0) print(contenders, bytes, comm.size(), settings.json);
   }
 }
@@ -140,11 +101,15 @@ int main(int argc, char** argv) {
   app.add_option("--bytes", settings.bytes, "Sizes of the buffer")->delimiter(',')->check(CLI::Range(4, 1 << 30));
   app.add_option("--repetitions", settings.repetitions, "Samples, the median of which counts")
       ->check(CLI::PositiveNumber);
+  app.add_option("--table", settings.table, "Write a table of algorithms to this file");
   app.add_flag("--json", settings.json, "One JSON object a line");
   CLI11_PARSE(app, argc, argv);
   const comm::CommOptions options = comm::options_for_threads(1, keras_json().comm);
-  return comm::run_job("allreduce", options, [&](comm::Communicator& comm) {
-    if (comm.size() == 1) fail("run it with mpirun -n 2 or more");
-    benchmarks::run(comm, settings);
-  });
+  return comm::run_job(
+      "allreduce", [&] { return options; },
+      [&](comm::Communicator& comm) {
+        if (comm.size() == 1) fail("run it with mpirun -n 2 or more");
+        if (settings.table.empty()) benchmarks::run(comm, settings);
+        else benchmarks::write_algorithm_table(comm, options, settings.bytes, settings.repetitions, settings.table);
+      });
 }

@@ -24,21 +24,36 @@ class Syncline : public Contender {
     data_ = shared == nullptr ? elsewhere_.data() : shared;
   }
   float* data() override { return data_; }
-  void all_reduce(std::int64_t count) override {
+  void call(std::int64_t count) override {
     comm_.wait(comm_.all_reduce({}, data_, count, DType::kFloat32, comm::Reduce::kSum));
   }
 
- private:
+ protected:
   comm::Communicator& comm_;
+
+ private:
   std::vector<float> elsewhere_;
   float* data_ = nullptr;
+};
+
+class Gather : public Syncline {
+ public:
+  using Syncline::Syncline;
+  void call(std::int64_t count) override {
+    const std::int64_t ranks = comm_.size(), each = count / ranks;
+    counts_.assign(static_cast<std::size_t>(ranks), each * static_cast<std::int64_t>(sizeof(float)));
+    comm_.wait(comm_.all_gather({}, data() + comm_.rank() * each, data(), counts_));
+  }
+
+ private:
+  std::vector<std::int64_t> counts_;
 };
 
 class RawMpi : public Contender {
  public:
   explicit RawMpi(std::int64_t bytes) : data_(bytes / sizeof(float)) {}
   float* data() override { return data_.data(); }
-  void all_reduce(std::int64_t count) override {
+  void call(std::int64_t count) override {
     check_mpi(MPI_Allreduce(MPI_IN_PLACE, data_.data(), static_cast<int>(count), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD),
               "MPI_Allreduce", "timing");
   }
@@ -90,7 +105,7 @@ class Window : public Contender {
     MPI_Comm_free(&node_);
   }
   float* data() override { return buffers_[rank_]; }
-  void all_reduce(std::int64_t count) override {
+  void call(std::int64_t count) override {
     meet();
     const auto slice = [&](std::int64_t r) { return std::min(count, (count * r / size_ + 15) / 16 * 16); };
     add_all(buffers_, slice(rank_), rank_ + 1 == size_ ? count : slice(rank_ + 1));
@@ -163,6 +178,11 @@ std::unique_ptr<Contender> make_syncline(comm::Communicator& comm, std::int64_t 
 
 std::unique_ptr<Contender> make_copied(comm::Communicator& comm, std::int64_t bytes) {
   return std::make_unique<Syncline>(comm, nullptr, bytes);
+}
+
+std::unique_ptr<Contender> make_gather(comm::Communicator& comm, std::int64_t bytes) {
+  auto* shared = reinterpret_cast<float*>(comm.shared_memory(static_cast<std::size_t>(bytes)));
+  return std::make_unique<Gather>(comm, shared, bytes);
 }
 
 std::unique_ptr<Contender> make_mpi(std::int64_t bytes) { return std::make_unique<RawMpi>(bytes); }

@@ -12,16 +12,6 @@
 namespace syncline::comm {
 namespace {
 
-CommOptions with(CommOptions options, const Settings& settings) {
-  if (settings.stall_limit) options.worker.stall_limit = std::chrono::duration<double>(*settings.stall_limit);
-  if (settings.wait_limit) options.worker.wait_limit = std::chrono::duration<double>(*settings.wait_limit);
-  if (settings.background) options.worker.background = *settings.background;
-  if (settings.transport) options.transport = *settings.transport;
-  if (settings.wire_format) options.format = *settings.wire_format;
-  if (settings.verbose) options.verbose = *settings.verbose;
-  return options;
-}
-
 std::unique_ptr<Communicator> make(const CommOptions& options) {
   const Launch launch = read_launch_environment();
   if (launch.size == 1) return make_single_communicator();
@@ -29,6 +19,7 @@ std::unique_ptr<Communicator> make(const CommOptions& options) {
   mpi.worker = options.worker;
   mpi.share_memory = options.transport != Transport::kMpi;
   mpi.format = options.format;
+  mpi.algorithms = options.algorithms;
   mpi.nccl = options.transport == Transport::kNccl ? UseNccl::kRequired : UseNccl::kNever;
   mpi.verbose = options.verbose;
   mpi.launch = launch;
@@ -45,17 +36,13 @@ std::unique_ptr<Communicator> make_communicator(const CommOptions& options) {
   return communicator;
 }
 
-CommOptions options_for_threads(int threads_a_rank, const Settings& settings) {
-  CommOptions options;
-  options.worker.threads = threads_a_rank;
-  return with(options, settings);
-}
-
-int run_job(std::string_view program, const CommOptions& options, const std::function<void(Communicator&)>& job) {
+int run_job(std::string_view program, const std::function<CommOptions()>& options,
+            const std::function<void(Communicator&)>& job) {
   std::unique_ptr<Communicator> communicator;
   try {
-    communicator = make_communicator(options);
+    communicator = make_communicator(options());
     job(*communicator);
+    communicator->barrier({.plan = kEndOfProgram});
     return 0;
   } catch (const std::exception& error) {
     if (communicator != nullptr) end_job(*communicator, program, error);

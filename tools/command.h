@@ -6,6 +6,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <string>
 
 namespace syncline::tools {
 
@@ -18,6 +19,17 @@ void add_show(CLI::App& program);     // show.cc
 void add_stat(CLI::App& program);     // stat.cc
 void add_trace(CLI::App& program);    // profiling/trace.cc
 void add_verify(CLI::App& program);   // verify.cc
+
+// CLI11's own check prints a range of 300 digits.
+inline CLI::Validator not_negative() {
+  return CLI::Validator(
+      [](std::string& text) {
+        double number = 0;
+        return CLI::detail::lexical_cast(text, number) && number >= 0 ? std::string()
+                                                                      : text + " is not a number that is 0 or more";
+      },
+      "NONNEGATIVE");
+}
 
 inline void end_with(int status) {
   if (status != 0) throw CLI::RuntimeError(status);

@@ -163,10 +163,9 @@ void add_diff(CLI::App& program) {
   const auto options = std::make_shared<Options>();
   command->add_option("A", options->a, "A file with arrays")->required();
   command->add_option("B", options->b, "Another file with arrays")->required();
-  command->add_option("--atol", options->tolerances.atol, "Allow |a - b| up to this [0]")
-      ->check(CLI::NonNegativeNumber);
+  command->add_option("--atol", options->tolerances.atol, "Allow |a - b| up to this [0]")->check(not_negative());
   command->add_option("--rtol", options->tolerances.rtol, "... plus this times the larger of |a| and |b| [0]")
-      ->check(CLI::NonNegativeNumber);
+      ->check(not_negative());
   command->add_option("--ulps", options->tolerances.ulps, "Or allow up to this many ULPs (steps between floats) [0]");
   command->add_flag("--json", options->json, "Print JSON");
   add_limits(*command, options->limits);

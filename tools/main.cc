@@ -3,6 +3,8 @@
 
 #include <cstdio>
 #include <exception>
+#include <string>
+#include <vector>
 
 #include "syncline/error.h"
 #include "tools/command.h"
@@ -57,6 +59,11 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& help) {
     return program.exit(help);
   } catch (const CLI::ParseError& error) {
+    // A missing command that is an unknown word: the parser's text does not name it.
+    const std::vector<std::string> unknown = program.remaining(/*recurse=*/true);
+    if (error.get_name() == "RequiredError" && !unknown.empty())
+      return report(fmt::format("'{}' is no command (syncline --help lists the commands)", unknown.front()).c_str(),
+                    kTrouble);
     return report(fmt::format("{} (syncline --help lists the commands and options)", error.what()).c_str(), kTrouble);
   } catch (const syncline::tools::ConfinementError& error) {
     return report(error.what(), kTrouble);

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "comm/rounds/algorithms.h"
 #include "comm/rounds/meeting_rounds.h"
 #include "comm/rounds/reduce_rounds.h"
 #include "comm/shared/node_control.h"
@@ -143,7 +144,7 @@ class Chunks {
 Rounds meeting_of(int nodes, double bytes) {
   Rounds rounds(static_cast<std::size_t>(nodes));
   for (int n = 0; n < nodes; ++n)
-    for (const MeetingRound& meeting : meeting_rounds(n, nodes)) {
+    for (const MeetingRound& meeting : meeting_rounds(n, nodes, choose(AlgorithmTable().meetings, nodes, 0))) {
       Round& round = rounds[static_cast<std::size_t>(n)].emplace_back();
       for (const int to : meeting.to) round.sends.push_back({to, bytes});
       for (const MeetingRound::Message& message : meeting.from) round.receives.push_back({message.node, bytes});
@@ -152,11 +153,11 @@ Rounds meeting_of(int nodes, double bytes) {
 }
 
 // Of a chunk whose slices have `count` elements, `bytes` in all.
-Rounds reduction_of(int nodes, int ranks_a_node, std::int64_t count, double bytes) {
+Rounds reduction_of(int nodes, int ranks_a_node, std::int64_t count, double bytes, Algorithm algorithm) {
   std::vector<int> node_of_rank(static_cast<std::size_t>(nodes * ranks_a_node));
   for (std::size_t r = 0; r < node_of_rank.size(); ++r) node_of_rank[r] = static_cast<int>(r) / ranks_a_node;
   Rounds rounds;
-  for (const ReduceRounds& reduce : reduce_rounds(SumTree(make_topology(0, node_of_rank)), {0, nodes})) {
+  for (const ReduceRounds& reduce : reduce_rounds(SumTree(make_topology(0, node_of_rank)), {0, nodes}, algorithm)) {
     const auto add = [&](const std::vector<ReduceRound::Message>& from, std::vector<Round::Message>& to) {
       for (const ReduceRound::Message& m : from) {
         const auto elements = static_cast<double>(elements_of(count, m.parts, reduce.parts()).size());
@@ -198,7 +199,9 @@ double predicted_seconds(int nodes, int ranks_a_node, std::int64_t bytes, const 
   if (small) return meeting;
   const std::int64_t of_rank = (bytes / 4 + ranks_a_node - 1) / ranks_a_node;
   const std::int64_t chunk = std::min(bytes, 4 * ranks_a_node * even_slice(of_rank, kSliceBytes / 4));
-  const Rounds rounds = reduction_of(nodes, ranks_a_node, chunk / 4 / ranks_a_node, static_cast<double>(chunk));
+  const Algorithm algorithm = choose(AlgorithmTable().sums, nodes, bytes / (nodes * ranks_a_node));
+  const Rounds rounds =
+      reduction_of(nodes, ranks_a_node, chunk / 4 / ranks_a_node, static_cast<double>(chunk), algorithm);
   const double chunks = static_cast<double>(bytes) / static_cast<double>(chunk);
   const int first = static_cast<int>(std::min(chunks, kFirstChunks));
   VirtualLink of_rails = link;

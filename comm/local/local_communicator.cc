@@ -12,9 +12,7 @@
 namespace syncline::comm {
 namespace {
 
-std::unique_ptr<Wire> make_wire(LocalJob& job, int rank, WireFormat format) {
-  NodeWireOptions options;
-  options.format = format;
+std::unique_ptr<Wire> make_wire(LocalJob& job, int rank, const NodeWireOptions& options) {
   NodeParts parts{job.topology(rank), nullptr, job.memory(rank), job.network(rank)};
   parts.control = parts.memory->allocate(NodeControl::bytes_a_rank(options.staging_bytes / 2));
   return std::make_unique<NodeWire>(std::move(parts), options);
@@ -23,7 +21,7 @@ std::unique_ptr<Wire> make_wire(LocalJob& job, int rank, WireFormat format) {
 class LocalCommunicator : public WorkerCommunicator {
  public:
   LocalCommunicator(std::shared_ptr<LocalJob> job, int rank, const LocalOptions& options)
-      : WorkerCommunicator(make_wire(*job, rank, options.format),
+      : WorkerCommunicator(make_wire(*job, rank, {.format = options.format, .algorithms = options.algorithms}),
                            {.stall_limit = options.stall_limit, .wait_limit = options.limit}),
         job_(std::move(job)),
         options_(options) {}
@@ -44,7 +42,7 @@ std::vector<std::unique_ptr<Wire>> make_local_wires(int size, std::vector<int> n
   node_of_rank.resize(static_cast<std::size_t>(size), 0);
   const auto job = std::make_shared<LocalJob>(node_of_rank);
   std::vector<std::unique_ptr<Wire>> wires;
-  for (int r = 0; r < size; ++r) wires.push_back(make_wire(*job, r, WireFormat::kSame));
+  for (int r = 0; r < size; ++r) wires.push_back(make_wire(*job, r, {}));
   return wires;
 }
 

@@ -22,6 +22,7 @@ struct LocalOptions {
   // The node number of each rank; empty: all ranks are on one node.
   std::vector<int> node_of_rank = {};
   WireFormat format = WireFormat::kSame;
+  AlgorithmTable algorithms = {};
 };
 
 // Returns one communicator per rank, in rank order.

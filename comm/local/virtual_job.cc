@@ -183,8 +183,7 @@ VirtualJob::VirtualJob(const VirtualOptions& options) : state_(std::make_unique<
   state.in_free.resize(state.ranks_of_node.size());
   state.reports.resize(static_cast<std::size_t>(size));
   for (int r = 0; r < size; ++r) {
-    NodeWireOptions wire;
-    wire.staging_bytes = std::size_t{64} << 10;
+    const NodeWireOptions wire{.algorithms = options.algorithms, .staging_bytes = std::size_t{64} << 10};
     NodeParts parts{state.job->topology(r), nullptr, state.job->memory(r), nullptr};
     parts.control = parts.memory->allocate(NodeControl::bytes_a_rank(wire.staging_bytes / 2));
     parts.network = std::make_unique<VirtualNetwork>(state, parts.topology);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "comm/worker/collective.h"
+#include "syncline/distributed/settings.h"
 
 namespace syncline::comm {
 
@@ -30,6 +31,7 @@ struct VirtualOptions {
   double resend = 1e-3;
   unsigned seed = 1;
   std::map<int, double> ends = {};  // when ranks die; 0: they never call the collective
+  AlgorithmTable algorithms = {};
   // Messages have a length but no bytes, so ranks may share memory. Small collectives have bytes.
   bool lengths_only = false;
 };

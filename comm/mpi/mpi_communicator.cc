@@ -15,6 +15,7 @@
 #include "comm/mpi/mpi_memory.h"
 #include "comm/mpi/mpi_network.h"
 #include "comm/nccl/with_nccl.h"
+#include "comm/rounds/algorithms.h"
 #include "comm/shared/node_wire.h"
 #include "comm/worker/backoff.h"
 #include "comm/worker/collective.h"
@@ -42,15 +43,20 @@ MpiHandle ranks_of_node(const MpiHandle& job) {
   return {mpi, job.life(), comm};
 }
 
-// What each rank tells about itself: the first rank of its machine, and the first rank with which it shares memory,
-// which identifies a node of the topology.
-using Place = std::array<int, 2>;
+// What each rank tells about itself: the first rank of its machine; the first rank with which it shares memory, which
+// identifies a node of the topology; and a digest of the options that must be equal.
+using Place = std::array<int, 3>;
 
-std::vector<Place> gather_places(const MpiHandle& job, const MpiHandle& machine, bool shares) {
+int digest_of(const MpiOptions& options) {
+  const std::uint64_t digest = digest_of(options.algorithms) + static_cast<std::uint64_t>(options.format);
+  return static_cast<int>(static_cast<std::uint32_t>(digest ^ digest >> 32));
+}
+
+std::vector<Place> gather_places(const MpiHandle& job, const MpiHandle& machine, bool shares, int options) {
   const LockedMpi mpi;
   int first = job.rank();
   check_mpi(mpi->broadcast(&first, sizeof first, 0, machine.get()), "MPI_Bcast", "start");
-  const Place own{first, shares ? first : job.rank()};
+  const Place own{first, shares ? first : job.rank(), options};
   std::vector<Place> all(static_cast<std::size_t>(job.size()));
   check_mpi(mpi->all_gather(own.data(), sizeof own, all.data(), job.get()), "MPI_Allgather", "start");
   return all;
@@ -59,7 +65,11 @@ std::vector<Place> gather_places(const MpiHandle& job, const MpiHandle& machine,
 Topology topology_of(int rank, const std::vector<Place>& places) {
   std::vector<int> nodes;
   std::set<int> machines;
-  for (const auto& [machine, node] : places) {
+  for (const auto& [machine, node, options] : places) {
+    if (options != places.front()[2])
+      fail<DisagreementError>("rank ", nodes.size(),
+                              " has another wire format or table of algorithms than rank 0; give all ",
+                              "ranks the same SYNCLINE_WIRE_FORMAT and SYNCLINE_ALGORITHMS, or the same keras.json");
     machines.insert(machine);
     nodes.push_back(node);
   }
@@ -92,7 +102,7 @@ MpiOptions adapt(MpiOptions options, const MpiHandle& machine) {
 // All ranks, numbered by machine, and whether the launcher numbers them otherwise.
 std::pair<MpiHandle, bool> number_by_machine(MpiHandle world, const MpiHandle& machine) {
   std::vector<int> machines;
-  for (const Place& place : gather_places(world, machine, true)) machines.push_back(place[0]);
+  for (const Place& place : gather_places(world, machine, true, 0)) machines.push_back(place[0]);
   const std::vector<int> order = ranks_by_node(machines);
   if (std::ranges::is_sorted(order)) return {std::move(world), false};
   const LockedMpi mpi;
@@ -113,8 +123,7 @@ std::unique_ptr<Wire> maybe_with_nccl(std::unique_ptr<Wire> wire, int local_rank
 }
 
 std::unique_ptr<Wire> make_wire(MpiHandle job, const MpiOptions& options, bool renumbered) {
-  NodeWireOptions wire;
-  wire.format = options.format;
+  const NodeWireOptions wire{.format = options.format, .algorithms = options.algorithms};
   NodeParts parts;
   MpiHandle node = ranks_of_node(job);
   const int rank = job.rank(), neighbours = node.size(), local = node.rank();
@@ -129,7 +138,7 @@ std::unique_ptr<Wire> make_wire(MpiHandle job, const MpiOptions& options, bool r
           neighbours, rank, memory->why().c_str());
   }
   const bool shares = parts.control != nullptr;
-  parts.topology = topology_of(rank, gather_places(job, memory->node(), shares));
+  parts.topology = topology_of(rank, gather_places(job, memory->node(), shares, digest_of(options)));
   parts.topology.renumbered = renumbered;
   if (!shares) parts.control = make_private_window(bytes);
   parts.memory = std::move(memory);

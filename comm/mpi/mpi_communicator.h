@@ -27,6 +27,7 @@ struct MpiOptions {
   WorkerOptions worker = {};
   bool share_memory = true;               // within a node
   WireFormat format = WireFormat::kSame;  // between nodes, for more than 64 KiB of float32
+  AlgorithmTable algorithms = {};         // between nodes
   UseNccl nccl = UseNccl::kNever;         // for large all-reduces: see comm/nccl/with_nccl.h
   bool verbose = false;                   // rank 0 prints on stderr whether NCCL is used, and why
   // Checked against MPI's size before the first message; see check_launch.

@@ -8,9 +8,6 @@
 namespace syncline::comm {
 namespace {
 
-// Up to this number, messages of all to all take less time than two rounds.
-constexpr int kDirect = 4;
-
 // The nodes whose first places are in a block of the tree over the nodes.
 NodeRun nodes_in(int begin, int width, int nodes) {
   const auto first_at = [&](int place) {
@@ -53,9 +50,9 @@ std::vector<MeetingRound> by_halves(int node, int nodes) {
 
 }  // namespace
 
-std::vector<MeetingRound> meeting_rounds(int node, int nodes) {
+std::vector<MeetingRound> meeting_rounds(int node, int nodes, Algorithm algorithm) {
   if (nodes == 1) return {};
-  return nodes <= kDirect ? direct(node, nodes) : by_halves(node, nodes);
+  return algorithm == Algorithm::kDirect ? direct(node, nodes) : by_halves(node, nodes);
 }
 
 NodeRun known_after(const MeetingRound& round, NodeRun known) {

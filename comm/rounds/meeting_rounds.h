@@ -1,11 +1,13 @@
 // How the nodes of a job meet: messages after which each node knows something of every node. Pure data.
 //
 // A message tells what its sender knows: a run of neighbouring nodes. What is told may be combined along the run, for
-// sums along the tree of comm/rounds/sum_tree.h. Few nodes tell each other directly, in one round. More nodes exchange
-// between the two halves of a block of the tree over the nodes, for larger and larger blocks, in log2(nodes) rounds.
+// sums along the tree of comm/rounds/sum_tree.h. Nodes tell each other directly, in one round; or the two halves of a
+// block of the tree over the nodes exchange, for larger and larger blocks, in log2(nodes) rounds.
 #pragma once
 
 #include <vector>
+
+#include "syncline/distributed/settings.h"
 
 namespace syncline::comm {
 
@@ -28,7 +30,7 @@ struct MeetingRound {
 };
 
 // The rounds of `node` among `nodes`.
-std::vector<MeetingRound> meeting_rounds(int node, int nodes);
+std::vector<MeetingRound> meeting_rounds(int node, int nodes, Algorithm algorithm);
 
 // What a node knows after the messages of `round`, if it knew `known` before.
 NodeRun known_after(const MeetingRound& round, NodeRun known);

@@ -7,9 +7,6 @@
 namespace syncline::comm {
 namespace {
 
-// With more nodes, messages of all to all take longer than twice log2(nodes) rounds.
-constexpr int kDirect = 8;
-
 // A leaf sends its sums of some parts to another leaf, which adds them.
 struct Handover {
   int height = 0;  // of the vertex of the tree at which the leaves' sums meet
@@ -141,18 +138,6 @@ ReduceRounds direct_rounds_of(const SumTree& tree, int node) {
   return {std::move(owners), std::move(places), {std::move(sum)}, {std::move(give)}};
 }
 
-}  // namespace
-
-Range part_of(std::int64_t count, std::int64_t i, std::int64_t n) {
-  const std::int64_t each = count / n, rest = count % n;
-  const std::int64_t begin = i * each + std::min(i, rest);
-  return {begin, begin + each + (i < rest ? 1 : 0)};
-}
-
-Range elements_of(std::int64_t count, const Range& parts, std::int64_t n) {
-  return {part_of(count, parts.begin, n).begin, part_of(count, parts.end - 1, n).end};
-}
-
 std::vector<ReduceRounds> direct_rounds(const SumTree& tree, Range nodes) {
   std::vector<ReduceRounds> rounds;
   for (std::int64_t n = nodes.begin; n < nodes.end; ++n) rounds.push_back(direct_rounds_of(tree, static_cast<int>(n)));
@@ -207,13 +192,25 @@ std::vector<ReduceRounds> halving_rounds(const SumTree& tree, Range nodes) {
   return rounds;
 }
 
-std::vector<ReduceRounds> reduce_rounds(const SumTree& tree, Range nodes) {
-  const bool halves = tree.node_count() > kDirect;
-  std::vector<ReduceRounds> rounds = halves ? halving_rounds(tree, nodes) : direct_rounds(tree, nodes);
+}  // namespace
+
+Range part_of(std::int64_t count, std::int64_t i, std::int64_t n) {
+  const std::int64_t each = count / n, rest = count % n;
+  const std::int64_t begin = i * each + std::min(i, rest);
+  return {begin, begin + each + (i < rest ? 1 : 0)};
+}
+
+Range elements_of(std::int64_t count, const Range& parts, std::int64_t n) {
+  return {part_of(count, parts.begin, n).begin, part_of(count, parts.end - 1, n).end};
+}
+
+std::vector<ReduceRounds> reduce_rounds(const SumTree& tree, Range nodes, Algorithm algorithm) {
+  std::vector<ReduceRounds> rounds =
+      algorithm == Algorithm::kHalves ? halving_rounds(tree, nodes) : direct_rounds(tree, nodes);
   int most = 1;
   for (int node = 0; node < tree.node_count(); ++node) most = std::max(most, tree.blocks(node));
   for (ReduceRounds& one : rounds) {
-    one.halves = halves;
+    one.algorithm = algorithm;
     one.most_blocks = most;
   }
   return rounds;

@@ -2,8 +2,8 @@
 // data.
 //
 // The elements are cut into parts, one or more for each node; all are equal, or those of each node. Two algorithms:
-// - Direct: each node adds up one part, and sends its sum to all nodes. Two rounds, for few nodes.
-// - Halving: along the tree of comm/rounds/sum_tree.h, whose leaves are the nodes' blocks of ranks. Where two subtrees
+// - Direct: each node adds up one part, and sends its sum to all nodes. Two rounds.
+// - Halves: along the tree of comm/rounds/sum_tree.h, whose leaves are the nodes' blocks of ranks. Where two subtrees
 //   meet, each has the sum of every part at one of its leaves, the part's owner; the owners exchange halves of their
 //   parts. If one subtree has fewer leaves, they own several parts each. Then the parts' sums go the same way back.
 // Both add every element in the order of the tree.
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "comm/rounds/sum_tree.h"
+#include "syncline/distributed/settings.h"
 
 namespace syncline::comm {
 
@@ -58,15 +59,12 @@ struct ReduceRounds {
   std::vector<Place> places;  // by part
   std::vector<ReduceRound> sums, returns;
   // Of the job, equal on all nodes.
-  bool halves = false;
+  Algorithm algorithm = Algorithm::kDirect;
   int most_blocks = 1;  // of a node
   std::int64_t parts() const { return std::ssize(owners); }
 };
 
 // The rounds of these nodes, in order. `tree`: of any node of the job.
-std::vector<ReduceRounds> direct_rounds(const SumTree& tree, Range nodes);
-std::vector<ReduceRounds> halving_rounds(const SumTree& tree, Range nodes);
-// By the algorithm for the job's number of nodes.
-std::vector<ReduceRounds> reduce_rounds(const SumTree& tree, Range nodes);
+std::vector<ReduceRounds> reduce_rounds(const SumTree& tree, Range nodes, Algorithm algorithm);
 
 }  // namespace syncline::comm

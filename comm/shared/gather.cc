@@ -11,10 +11,6 @@ namespace {
 // the progress that a waiting rank sees.
 constexpr std::int64_t kStepOfNodes = 4 << 20, kLeastMessage = 64 << 10;
 
-// From this number of nodes, rounds take less time than messages of all to all, if these have fewer bytes than this.
-constexpr int kManyNodes = 64;
-constexpr std::int64_t kFewBytes = 2048;
-
 std::size_t bytes(std::int64_t count) { return static_cast<std::size_t>(count); }
 
 // At most `most` bytes of a slice, from its byte `at` on.
@@ -24,9 +20,11 @@ Range piece_of(const Range& slice, std::int64_t at, std::int64_t most) {
 
 }  // namespace
 
-Gather::Gather(const Topology& topology, NodeControl& control, Network& network)
-    : topology_(topology), control_(control), network_(network) {
-  if (topology.node_count() >= kManyNodes && has_rail()) rounds_ = meeting_rounds(topology.node, topology.node_count());
+Gather::Gather(const Topology& topology, AlgorithmRows algorithms, NodeControl& control, Network& network)
+    : topology_(topology), control_(control), network_(network), algorithms_(algorithms) {
+  const int nodes = topology.node_count();
+  if (has_rail() && may_choose(algorithms, nodes, Algorithm::kHalves))
+    rounds_ = meeting_rounds(topology.node, nodes, Algorithm::kHalves);
 }
 
 // Carries out copies_.
@@ -120,8 +118,9 @@ void Gather::find_others(std::int64_t at, std::int64_t most) {
 
 Steps Gather::exchange(const Run& run) {
   const int nodes = topology_.node_count();
-  const bool few = run.collective.bytes < kFewBytes * nodes * topology_.rails();
-  return nodes >= kManyNodes && few ? exchange_in_rounds(run) : exchange_in_steps(run);
+  const std::int64_t of_message = run.collective.bytes / (nodes * topology_.rails());
+  const bool halves = choose(algorithms_, nodes, of_message) == Algorithm::kHalves;
+  return halves ? exchange_by_halves(run) : exchange_in_steps(run);
 }
 
 Steps Gather::exchange_in_steps(const Run& run) {
@@ -156,7 +155,7 @@ void Gather::start(const Run& run, std::int64_t step) {
 }
 
 // The slices of neighbouring nodes are packed, one behind the other.
-Steps Gather::exchange_in_rounds(const Run& run) {
+Steps Gather::exchange_by_halves(const Run& run) {
   const int nodes = topology_.node_count(), node = topology_.node;
   packed_at_.assign(1, 0);
   for (int n = 0; n < nodes && has_rail(); ++n)

@@ -1,8 +1,8 @@
 // Large gathers. Each node collects the bytes of its ranks. Then rail l exchanges the l-th slice of what the nodes
 // have, and each node collects these slices: every byte enters a node once.
 //
-// Nodes send their slices to each other in steps: the network works on one while the node collects another. Many nodes
-// with little data exchange what they know in the rounds of comm/rounds/meeting_rounds.h instead.
+// Algorithms: kDirect sends the slices in steps: the network works on one while the node collects another. kHalves
+// packs them, and sends what is known in the rounds of comm/rounds/meeting_rounds.h.
 //
 // NodeWire owns and drives it.
 #pragma once
@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "comm/rounds/algorithms.h"
 #include "comm/rounds/meeting_rounds.h"
 #include "comm/rounds/reduce_rounds.h"
 #include "comm/shared/node.h"
@@ -21,7 +22,8 @@ namespace syncline::comm {
 
 class Gather {
  public:
-  Gather(const Topology& topology, NodeControl& control, Network& network);
+  // `algorithms` must live as long as this object.
+  Gather(const Topology& topology, AlgorithmRows algorithms, NodeControl& control, Network& network);
 
   // `region`: the memory in which each local rank has the result at the same offset; null: the data are staged. `done`:
   // the number of chunks that all ranks have finished; run() updates it.
@@ -49,7 +51,7 @@ class Gather {
   Steps copy();
   Steps exchange(const Run& run);
   Steps exchange_in_steps(const Run& run);
-  Steps exchange_in_rounds(const Run& run);
+  Steps exchange_by_halves(const Run& run);
   void start(const Run& run, std::int64_t step);
   Steps share(const Run& run);
   // Calls visit(bytes of the run, their place in the chunk) for what a local rank has in the chunk [at, at + size).
@@ -59,7 +61,8 @@ class Gather {
   const Topology topology_;
   NodeControl& control_;
   Network& network_;
-  std::vector<MeetingRound> rounds_;  // of many nodes
+  const AlgorithmRows algorithms_;
+  std::vector<MeetingRound> rounds_;
   // Kept, so that a gather allocates nothing.
   std::vector<std::int64_t> begin_;       // of the nodes' parts
   std::vector<std::vector<Range>> runs_;  // by local rank: what the node collects from it

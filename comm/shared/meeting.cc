@@ -17,7 +17,8 @@ std::byte* copy_to(std::byte* to, const void* from, std::int64_t count) {
 
 }  // namespace
 
-Meeting::Meeting(const Topology& topology, const SumTree& tree, NodeControl& control, Network& network)
+Meeting::Meeting(const Topology& topology, const SumTree& tree, AlgorithmRows algorithms, NodeControl& control,
+                 Network& network)
     : topology_(topology),
       tree_(tree),
       control_(control),
@@ -27,7 +28,8 @@ Meeting::Meeting(const Topology& topology, const SumTree& tree, NodeControl& con
   if (topology.local != 0 || topology.node_count() == 1) return;
   int most_blocks = own_.blocks;
   std::size_t most_messages = 0;
-  for (const MeetingRound& messages : meeting_rounds(topology.node, topology.node_count())) {
+  const int nodes = topology.node_count();
+  for (const MeetingRound& messages : meeting_rounds(topology.node, nodes, choose(algorithms, nodes, 0))) {
     rounds_.push_back(round_of(messages, rounds_.empty() ? own_.nodes : rounds_.back().known.nodes));
     for (const auto& [_, part] : rounds_.back().parts) most_blocks = std::max(most_blocks, part.blocks);
     most_messages = std::max(most_messages, messages.from.size());

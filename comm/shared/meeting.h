@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "comm/rounds/algorithms.h"
 #include "comm/rounds/meeting_rounds.h"
 #include "comm/rounds/sum_tree.h"
 #include "comm/shared/node.h"
@@ -23,7 +24,8 @@ namespace syncline::comm {
 
 class Meeting {
  public:
-  Meeting(const Topology& topology, const SumTree& tree, NodeControl& control, Network& network);
+  Meeting(const Topology& topology, const SumTree& tree, AlgorithmRows algorithms, NodeControl& control,
+          Network& network);
 
   // Of this node's ranks, which have all come to the round.
   Summary summary_of_node(std::uint64_t round) const;

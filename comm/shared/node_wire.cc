@@ -21,14 +21,15 @@ void move_bytes(void* to, const void* from, std::int64_t count) {
 NodeWire::NodeWire(NodeParts parts, const NodeWireOptions& options)
     : topology_(std::move(parts.topology)),
       format_(options.format),
+      algorithms_(options.algorithms),
       size_(topology_.size()),
       tree_(topology_),
       memory_(std::move(parts.memory)),
       network_(std::move(parts.network)),
       control_(std::move(parts.control), topology_, options.staging_bytes / 2),
-      meeting_(topology_, tree_, control_, *network_),
-      reduction_(topology_, tree_, control_, *network_, options.format),
-      gather_(topology_, control_, *network_),
+      meeting_(topology_, tree_, algorithms_.meetings, control_, *network_),
+      reduction_(topology_, tree_, algorithms_.sums, control_, *network_, options.format),
+      gather_(topology_, algorithms_.gathers, control_, *network_),
       reports_(topology_, *network_, control_) {}
 
 void NodeWire::begin(const Collective& collective) {

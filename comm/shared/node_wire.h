@@ -30,6 +30,7 @@ namespace syncline::comm {
 
 struct NodeWireOptions {
   WireFormat format = WireFormat::kSame;               // between nodes
+  AlgorithmTable algorithms = {};                      // between nodes
   std::size_t staging_bytes = std::size_t{512} << 10;  // per rank
 };
 
@@ -85,6 +86,7 @@ class NodeWire : public Wire {
 
   const Topology topology_;
   const WireFormat format_;
+  const AlgorithmTable algorithms_;
   const int size_;
   const SumTree tree_;
   const std::unique_ptr<NodeMemory> memory_;

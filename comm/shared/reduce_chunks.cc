@@ -61,7 +61,7 @@ std::int64_t ReduceChunks::count_between_nodes(const ReduceRounds& rounds, std::
     owners += part_begin_[owner + 1] > part_begin_[owner] ? 1 : 0;
   const std::int64_t count = divide_up(largest, rails * (most / rounds.parts()));
   const std::int64_t all = most / (2 * rounds.most_blocks) - owners;
-  if (!rounds.halves || all <= 0) return count;
+  if (rounds.algorithm != Algorithm::kHalves || all <= 0) return count;
   return std::min(count, divide_up(collective_.count, rails * all));
 }
 

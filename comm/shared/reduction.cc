@@ -13,6 +13,7 @@ std::size_t bytes(std::int64_t count) { return static_cast<std::size_t>(count); 
 // The collective under way.
 struct Reduction::Run {
   const Collective& collective;
+  const ReduceRounds& rounds;
   ReduceChunks chunks;
   std::int64_t width = chunks.width();
   std::int64_t begun = 0, ended = 0;  // chunks between nodes
@@ -21,26 +22,30 @@ struct Reduction::Run {
   std::int64_t in_flight() const { return chunks.staged() ? 2 : kChunksInFlight; }
 };
 
-Reduction::Reduction(const Topology& topology, const SumTree& tree, NodeControl& control, Network& network,
-                     WireFormat format)
+Reduction::Reduction(const Topology& topology, const SumTree& tree, AlgorithmRows algorithms, NodeControl& control,
+                     Network& network, WireFormat format)
     : topology_(topology),
       tree_(tree),
       control_(control),
       network_(network),
       format_(format),
       rails_(topology.rails()),
-      rounds_(reduce_rounds(tree, {topology.node, topology.node + 1}).front()) {
+      algorithms_(algorithms) {
+  for (const Algorithm algorithm : {Algorithm::kDirect, Algorithm::kHalves})
+    if (may_choose(algorithms, topology.node_count(), algorithm))
+      rounds_.push_back(reduce_rounds(tree, {topology.node, topology.node + 1}, algorithm).front());
   buffers_.resize(static_cast<std::size_t>(control_.ranks()));
   terms_.resize(std::max(static_cast<std::size_t>(tree.blocks()), buffers_.size()));
   if (topology_.node_count() == 1 || !has_rail()) return;
   const std::int64_t slice = std::max(kSliceBytes, static_cast<std::int64_t>(control_.half_bytes())) + 8;
   std::int64_t most = 0;
-  for (const ReduceRound& round : rounds_.sums) {
-    std::int64_t received = 0;
-    for (const ReduceRound::Message& message : round.receives)
-      received += 8 * message.parts.size() * (slice / 8 / rounds_.parts() + 1) + 8;
-    most = std::max(most, received);
-  }
+  for (const ReduceRounds& rounds : rounds_)
+    for (const ReduceRound& round : rounds.sums) {
+      std::int64_t received = 0;
+      for (const ReduceRound::Message& message : round.receives)
+        received += 8 * message.parts.size() * (slice / 8 / rounds.parts() + 1) + 8;
+      most = std::max(most, received);
+    }
   for (PipelineSlot& slot : slots_) {
     slot.sums = std::make_unique_for_overwrite<std::byte[]>(bytes(tree.own_blocks() * slice));
     slot.inbox = std::make_unique_for_overwrite<std::byte[]>(bytes(most));
@@ -52,11 +57,18 @@ Reduction::Reduction(const Topology& topology, const SumTree& tree, NodeControl&
 
 Steps Reduction::run(const Collective& collective, std::span<std::byte* const> parts, bool direct,
                      std::uint64_t& done) {
-  Run run{collective, ReduceChunks(collective, topology_, control_, rounds_, parts, direct, done)};
+  const ReduceRounds& rounds = rounds_for(collective);
+  Run run{collective, rounds, ReduceChunks(collective, topology_, control_, rounds, parts, direct, done)};
   if (topology_.node_count() > 1) co_await between_nodes(run);
   else if (collective.kind == Kind::kReduceScatter) co_await scatter_on_node(run);
   else co_await on_node(run);
   done = run.chunks.number(run.chunks.count());
+}
+
+const ReduceRounds& Reduction::rounds_for(const Collective& collective) const {
+  const int nodes = topology_.node_count();
+  const Algorithm chosen = choose(algorithms_, nodes, collective.bytes / (nodes * rails_));
+  return *std::ranges::find(rounds_, chosen, &ReduceRounds::algorithm);
 }
 
 // Works on all chunks between nodes. True if the oldest is over.
@@ -125,7 +137,7 @@ Steps Reduction::scatter_on_node(Run& run) {
 // messages of later rounds need not queue behind those of many new chunks.
 bool Reduction::may_begin(Run& run, std::int64_t k) {
   progress_all(run);
-  return !has_rail() || rounds_.sums.size() < 2 || k < 2 || slot_of(k - 1).next > 0;
+  return !has_rail() || run.rounds.sums.size() < 2 || k < 2 || slot_of(k - 1).next > 0;
 }
 
 Steps Reduction::between_nodes(Run& run) {
@@ -155,8 +167,10 @@ bool Reduction::in_place(const Run& run) const {
   return control_.ranks() == 1 && !is_narrow(run) && !run.chunks.scatters();
 }
 
-std::size_t Reduction::all_rounds(const Run& run) const {
-  return rounds_before_returns(run) + (run.chunks.scatters() ? 0 : rounds_.returns.size());
+std::size_t Reduction::rounds_before_returns(const Run& run) { return is_broadcast(run) ? 1 : run.rounds.sums.size(); }
+
+std::size_t Reduction::all_rounds(const Run& run) {
+  return rounds_before_returns(run) + (run.chunks.scatters() ? 0 : run.rounds.returns.size());
 }
 
 // The sums of a block of ranks at an element of the slice. The root of a broadcast has its data as sums on its node.
@@ -176,7 +190,7 @@ std::byte* Reduction::narrow(std::int64_t k, int block, std::int64_t element) {
 // Adds up this node's blocks of ranks, and starts the first round.
 void Reduction::begin(Run& run, std::int64_t k) {
   slot_of(k).next = 0;
-  run.chunks.find_slice(k, rounds_, slot_of(k).slice);
+  run.chunks.find_slice(k, run.rounds, slot_of(k).slice);
   if (!is_broadcast(run)) add_blocks(run, k);
   start_round(run, k);
 }
@@ -204,7 +218,7 @@ bool Reduction::progress(Run& run, std::int64_t k) {
   std::size_t& next = slot_of(k).next;
   for (; next < all_rounds(run); ++next, start_round(run, k)) {
     if (!network_.test(channel_of(k))) return false;
-    if (next < rounds_before_returns(run) && !is_broadcast(run)) add_up(run, k, rounds_.sums[next]);
+    if (next < rounds_before_returns(run) && !is_broadcast(run)) add_up(run, k, run.rounds.sums[next]);
   }
   return true;
 }
@@ -214,18 +228,18 @@ void Reduction::start_round(Run& run, std::int64_t k) {
   if (next == before && is_narrow(run)) round_own_parts(run, k);
   if (next == all_rounds(run)) return;
   messages_.clear();
-  if (next >= before) add_returns(run, k, rounds_.returns[next - before]);
+  if (next >= before) add_returns(run, k, run.rounds.returns[next - before]);
   else if (is_broadcast(run)) add_parts_of_root(run, k);
-  else add_sums(run, k, rounds_.sums[next]);
+  else add_sums(run, k, run.rounds.sums[next]);
   network_.start(channel_of(k), messages_);
 }
 
 // The root of a broadcast sends every part to its owner.
 void Reduction::add_parts_of_root(Run& run, std::int64_t k) {
   const bool on_this_node = std::ranges::binary_search(topology_.own(), run.collective.root);
-  for (std::size_t begin = 0, end = 0; begin < rounds_.owners.size(); begin = end) {
-    const int owner = rounds_.owners[begin];
-    while (end < rounds_.owners.size() && rounds_.owners[end] == owner) ++end;
+  for (std::size_t begin = 0, end = 0; begin < run.rounds.owners.size(); begin = end) {
+    const int owner = run.rounds.owners[begin];
+    while (end < run.rounds.owners.size() && run.rounds.owners[end] == owner) ++end;
     const Range parts{static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end)};
     const Range elements = slot_of(k).slice.elements(parts);
     std::byte* const memory = sums(run, k, 0, elements.begin);
@@ -255,8 +269,8 @@ void Reduction::add_sums(Run& run, std::int64_t k, const ReduceRound& round) {
 }
 
 void Reduction::round_own_parts(Run& run, std::int64_t k) {
-  for (std::int64_t p = 0; p < rounds_.parts(); ++p) {
-    if (rounds_.owners[static_cast<std::size_t>(p)] != topology_.node) continue;
+  for (std::int64_t p = 0; p < run.rounds.parts(); ++p) {
+    if (run.rounds.owners[static_cast<std::size_t>(p)] != topology_.node) continue;
     const Range elements = slot_of(k).slice.elements({p, p + 1});
     to_wire(format_, reinterpret_cast<const float*>(sums(run, k, 0, elements.begin)),
             reinterpret_cast<std::uint16_t*>(narrow(k, 0, elements.begin)), elements.size());

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "comm/rounds/algorithms.h"
 #include "comm/rounds/reduce_rounds.h"
 #include "comm/shared/node.h"
 #include "comm/shared/node_control.h"
@@ -28,7 +29,9 @@ namespace syncline::comm {
 
 class Reduction {
  public:
-  Reduction(const Topology& topology, const SumTree& tree, NodeControl& control, Network& network, WireFormat format);
+  // `algorithms` must live as long as this object.
+  Reduction(const Topology& topology, const SumTree& tree, AlgorithmRows algorithms, NodeControl& control,
+            Network& network, WireFormat format);
 
   // `parts`: the data in the memory of each local rank; empty: the data are staged. `direct`: no node stages them, so
   // chunks may be large. `done`: the number of chunks that all ranks have finished; run() updates it.
@@ -60,8 +63,9 @@ class Reduction {
   std::byte* sums(const Run& run, std::int64_t k, int block, std::int64_t element);
   std::byte* narrow(std::int64_t k, int block, std::int64_t element);
   static bool is_broadcast(const Run& run);
-  std::size_t rounds_before_returns(const Run& run) const { return is_broadcast(run) ? 1 : rounds_.sums.size(); }
-  std::size_t all_rounds(const Run& run) const;
+  const ReduceRounds& rounds_for(const Collective& collective) const;
+  static std::size_t rounds_before_returns(const Run& run);
+  static std::size_t all_rounds(const Run& run);
   void begin(Run& run, std::int64_t k);
   void add_blocks(Run& run, std::int64_t k);
   bool progress(Run& run, std::int64_t k);
@@ -84,7 +88,8 @@ class Reduction {
   Network& network_;
   const WireFormat format_;
   const int rails_;
-  const ReduceRounds rounds_;
+  const AlgorithmRows algorithms_;
+  std::vector<ReduceRounds> rounds_;  // of each algorithm that may be chosen
   std::array<PipelineSlot, kChunksInFlight> slots_;
   std::vector<void*> buffers_;
   std::vector<const void*> terms_;

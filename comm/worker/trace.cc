@@ -184,10 +184,16 @@ void begin_trace(Communicator& communicator) {
   if (directory == nullptr || *directory == '\0' || !traced.compare_exchange_strong(nobody, &communicator)) return;
   const char* detail = std::getenv("SYNCLINE_TRACE_DETAIL");
   std::int64_t job = timeline::now();  // tells this job's files from others in the folder
-  const Tag tag{.names = remember_names("the name of the job's timeline")};
-  communicator.wait(communicator.broadcast(tag, &job, sizeof job, 0));
-  const ClockOffset clock = measure_clock(communicator, timeline::now);
-  timeline::start(directory, communicator.rank(), communicator.size(), join_text("\"job\":", job, ',', members(clock)));
+  try {
+    const Tag tag{.names = remember_names("the name of the job's timeline")};
+    communicator.wait(communicator.broadcast(tag, &job, sizeof job, 0));
+    const ClockOffset clock = measure_clock(communicator, timeline::now);
+    timeline::start(directory, communicator.rank(), communicator.size(),
+                    join_text("\"job\":", job, ',', members(clock)));
+  } catch (...) {
+    traced = nullptr;  // there is no timeline to end
+    throw;
+  }
   traced_since = timeline::now();
   timeline::detail = detail != nullptr && detail != std::string_view("0");
 }

@@ -55,4 +55,4 @@ void train(comm::Communicator& communicator) {
   training::Fit(std::move(options)).run();
 }
 
-int main() { return comm::run_job("spirals", {}, train); }  // in one process, or as a rank of mpirun -n N
+int main() { return comm::run_job("spirals", comm_options, train); }  // in one process, or as a rank of mpirun -n N

@@ -1,6 +1,7 @@
 // The extension module, with the translation of C++ errors to Python's.
 #include <nanobind/nanobind.h>
 
+#include "base/version.h"
 #include "python/binding/binding.h"
 #include "python/binding/tensor.h"
 #include "syncline/error.h"
@@ -36,6 +37,7 @@ void bind_error(nanobind::module_& m, const char* name, const char* doc) {
 NB_MODULE(_core, m) {
   using namespace syncline::python;
   m.doc() = "Syncline's graph, steps and ranks. The documented functions are in the package `syncline`.";
+  m.attr("version") = syncline::version();
   nanobind::register_exception_translator(&translate);
   bind_error<syncline::DisagreementError>(
       m, "DisagreementError",

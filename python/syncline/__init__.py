@@ -9,6 +9,7 @@ from syncline import loading  # second: it loads the extension module
 from syncline import distributed
 from syncline.keras_support import callback_times
 from syncline._core import Function, SparseVariable, Tensor, Update, Variable
+from syncline._core import version as __version__
 from syncline.functions.activations import (
     batch_normalization,
     binary_crossentropy,

@@ -141,14 +141,14 @@ std::string change_of_setting(const std::string& saved, const std::string& now) 
   std::string was, is;
   const bool by_parts = parts_of(saved) == parts_of(now) && parts_of(now) != parts_of("");
   if (parts_of(saved) != parts_of(now)) was = parts_of(saved), is = parts_of(now);
-  // The data format decides the graph, which a plan's fingerprint covers; sharing and comparing variables change no
-  // bits. With parts of a batch neither the ranks nor buckets nor gradients by rows do.
+  // The data format decides the graph, which a plan's fingerprint covers; sharing, splitting and comparing variables
+  // change no bits. With parts of a batch neither the ranks nor buckets nor gradients by rows do.
   const auto deciding = [&](const std::string& setting) {
     std::vector<std::string> lines = lines_of(setting);
     std::erase_if(lines, [&](const std::string& line) {
       const auto begins = [&](const char* text) { return line.starts_with(text); };
       return begins("image_data_format ") || begins("comparing variables ") || begins("sharing variables ") ||
-             line.ends_with(" parts of a batch") ||
+             begins("optimizer state ") || line.ends_with(" parts of a batch") ||
              (by_parts && (begins("ranks ") || begins("buckets ") || begins("gradients by rows ")));
     });
     return lines;

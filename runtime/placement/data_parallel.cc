@@ -109,15 +109,13 @@ class DataParallel : public Strategy {
   }
 
   std::string describe() const override {
-    const std::string parts = options_.parts > 0 ? join_text('\n', options_.parts, " parts of a batch") : "";
+    const std::string parts = options_.parts > 0 ? join_text(options_.parts) : "no";
     const bool replicated = options_.optimizer_state == OptimizerState::kReplicated;
-    const char* const state = splits_variables() ? "\noptimizer state split"
-                              : replicated       ? "\noptimizer state replicated"
-                                                 : "";
+    const char* const state = splits_variables() ? "split" : replicated ? "replicated" : "auto";
     return join_text("buckets of ", options_.first_bucket, " and ", options_.later_buckets,
                      " bytes\ngradients by rows from ", options_.by_rows_from, " bytes\nsharing variables from ",
-                     options_.share_from, " bytes\ncomparing variables every ", options_.check_steps, " steps", parts,
-                     state);
+                     options_.share_from, " bytes\ncomparing variables every ", options_.check_steps, " steps\n", parts,
+                     " parts of a batch\noptimizer state ", state);
   }
   std::uint64_t check_steps() const override { return options_.check_steps; }
 

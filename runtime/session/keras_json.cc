@@ -3,20 +3,17 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "runtime/placement/faults.h"
+#include "runtime/session/json_file.h"
 #include "runtime/session/options.h"
 #include "syncline/error.h"
+#include "syncline/threads.h"
 
 namespace syncline {
 namespace {
@@ -47,25 +44,6 @@ KerasJson values_of(const Json& json, const std::string& path) {
     else if (key == "syncline") read_options(value, path, found);
   }
   return found;
-}
-
-// Line and column of a byte. `byte` and both results count from 1.
-std::string position(const std::string& text, std::size_t byte) {
-  const std::size_t end = std::min(byte == 0 ? 0 : byte - 1, text.size());
-  const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n');
-  const std::size_t newline = text.substr(0, end).rfind('\n');
-  return join_text("line ", line, ", column ", newline == std::string::npos ? end + 1 : end - newline);
-}
-
-KerasJson read(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) fail<IoError>(path, ": cannot be read: ", std::strerror(errno), "; make it readable, or remove it");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  try {
-    return values_of(Json::parse(text), path);
-  } catch (const Json::parse_error& e) {
-    fail<IoError>(path, ": is not valid JSON at ", position(text, e.byte), "; correct it, or remove it");
-  }
 }
 
 // Creates the file atomically and never replaces one: of several ranks or programs that find no file, one succeeds.
@@ -166,7 +144,7 @@ KerasJson load_keras_json(const Getenv& getenv) {
   KerasJson found;
   if (const auto path = path_of(getenv); !path.empty()) {
     std::error_code unknown;  // an unreadable directory counts as empty
-    if (std::filesystem::exists(path, unknown)) found = read(path.string());
+    if (std::filesystem::exists(path, unknown)) found = values_of(read_json_file(path.string()), path.string());
     else write_defaults(path);
   }
   override_from(getenv, found);
@@ -178,5 +156,7 @@ const KerasJson& keras_json() {
   static const KerasJson loaded = load_keras_json([](const char* name) { return std::getenv(name); });
   return loaded;
 }
+
+comm::CommOptions comm_options() { return comm::options_for_threads(thread_count(), keras_json().comm); }
 
 }  // namespace syncline

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ops/kernels/instruction_sets.h"
+#include "runtime/session/algorithm_file.h"
 #include "syncline/error.h"
 
 namespace syncline {
@@ -30,6 +31,11 @@ void set_switch(const Json& value, KerasJson& found) {
 template <auto Member, auto parse>
 void set_name(const Json& value, KerasJson& found) {
   found.comm.*Member = parse(value.is_string() ? value.get<std::string>() : "");
+}
+
+void set_algorithms(const Json& value, KerasJson& found) {
+  if (!value.is_string()) fail<ValueError>("give the path of a table of algorithms");
+  found.comm.algorithms = read_algorithm_file(value.get<std::string>());
 }
 
 void set_optimizer_state(const Json& value, KerasJson& found) {
@@ -92,6 +98,7 @@ struct Option {
 constexpr Option kOptions[] = {
     {"transport", "SYNCLINE_TRANSPORT", &set_name<&comm::Settings::transport, &comm::parse_transport>},
     {"wire_format", "SYNCLINE_WIRE_FORMAT", &set_name<&comm::Settings::wire_format, &comm::parse_wire_format>},
+    {"algorithms", "SYNCLINE_ALGORITHMS", &set_algorithms},
     {"stall_limit", "SYNCLINE_STALL_LIMIT", &set_seconds<&comm::Settings::stall_limit>},
     {"wait_limit", "SYNCLINE_WAIT_LIMIT", &set_seconds<&comm::Settings::wait_limit>},
     {"background", "SYNCLINE_BACKGROUND", &set_switch<&comm::Settings::background>},
@@ -112,6 +119,8 @@ void set(const Option& option, const Json& value, const std::string& where, cons
     option.set(value, found);
   } catch (const ValueError& advice) {
     fail<ValueError>(where, " is ", shown, "; ", advice.what());
+  } catch (const IoError& error) {
+    fail<IoError>(where, " is ", shown, "; ", error.what());
   }
 }
 

@@ -49,11 +49,11 @@ bool step(int number, std::vector<Node>& nodes, std::map<std::pair<int, int>, st
   return true;
 }
 
-void check_rounds(int count) {
+void check_rounds(int count, Algorithm algorithm) {
   std::vector<Node> nodes;
   std::size_t most_rounds = 0, most_messages = 0;
   for (int n = 0; n < count; ++n) {
-    nodes.push_back({meeting_rounds(n, count), {n, n + 1}});
+    nodes.push_back({meeting_rounds(n, count, algorithm), {n, n + 1}});
     most_rounds = std::max(most_rounds, nodes.back().rounds.size());
     for (const MeetingRound& round : nodes.back().rounds) most_messages = std::max(most_messages, round.to.size());
   }
@@ -67,21 +67,23 @@ void check_rounds(int count) {
     ASSERT_EQ(node.known, (NodeRun{0, count}));
   }
   for (const auto& [_, queue] : messages) ASSERT_TRUE(queue.empty()) << "nobody receives a message, of " << count;
+  if (algorithm == Algorithm::kDirect) {
+    EXPECT_EQ(most_rounds, count > 1 ? 1u : 0u) << count;
+    return;
+  }
   EXPECT_LE(most_rounds, 12u) << count;  // up to 4096 nodes
-  EXPECT_LE(most_messages, count <= 4 ? 3u : 2u) << count;
+  EXPECT_LE(most_messages, 2u) << count;
 }
 
 TEST(MeetingRounds, TellEveryNodeOfAllNodes) {
-  for (int count = 1; count <= 200; ++count) check_rounds(count);
+  for (int count = 1; count <= 200; ++count) check_rounds(count, Algorithm::kHalves);
+  for (int count = 1; count <= 40; ++count) check_rounds(count, Algorithm::kDirect);
   std::mt19937 random(7);
-  for (int i = 0; i < 20; ++i) check_rounds(static_cast<int>(201 + random() % 3800));
-  for (const int count : {512, 513, 767, 999, 1000, 4095, 4096}) check_rounds(count);
+  for (int i = 0; i < 20; ++i) check_rounds(static_cast<int>(201 + random() % 3800), Algorithm::kHalves);
+  for (const int count : {512, 513, 767, 999, 1000, 4095, 4096}) check_rounds(count, Algorithm::kHalves);
 }
 
-TEST(MeetingRounds, AreOneForFewNodes) {
-  for (int count = 2; count <= 4; ++count) EXPECT_EQ(meeting_rounds(0, count).size(), 1u);
-  EXPECT_EQ(meeting_rounds(3, 1024).size(), 10u);
-}
+TEST(MeetingRounds, OfManyNodesAreFew) { EXPECT_EQ(meeting_rounds(3, 1024, Algorithm::kHalves).size(), 10u); }
 
 Summary summary_of(std::uint32_t rank, std::uint64_t plan) {
   Summary summary;

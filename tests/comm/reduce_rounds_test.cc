@@ -11,7 +11,6 @@
 namespace syncline::comm {
 namespace {
 
-using Rounds = std::vector<ReduceRounds> (*)(const SumTree&, Range);
 using Expression = std::uint64_t;  // a digest of a sum with its order
 
 Expression leaf(int block) { return 0x9e3779b97f4a7c15u * static_cast<Expression>(block + 1); }
@@ -46,14 +45,14 @@ struct Node {
 
 class Job {
  public:
-  Job(const std::vector<int>& ranks_of_nodes, Rounds rounds) {
+  Job(const std::vector<int>& ranks_of_nodes, Algorithm algorithm) {
     std::vector<int> node_of_rank;
     for (std::size_t n = 0; n < ranks_of_nodes.size(); ++n)
       node_of_rank.insert(node_of_rank.end(), static_cast<std::size_t>(ranks_of_nodes[n]), static_cast<int>(n));
     // Any node knows the rounds of all.
     std::vector<ReduceRounds> of_nodes =
-        rounds(SumTree(make_topology(static_cast<int>(node_of_rank.size()) - 1, node_of_rank)),
-               {0, std::ssize(ranks_of_nodes)});
+        reduce_rounds(SumTree(make_topology(static_cast<int>(node_of_rank.size()) - 1, node_of_rank)),
+                      {0, std::ssize(ranks_of_nodes)}, algorithm);
     int rank = 0;
     for (std::size_t n = 0; n < ranks_of_nodes.size(); rank += ranks_of_nodes[n++]) {
       SumTree tree(make_topology(rank, node_of_rank));
@@ -145,12 +144,12 @@ TEST(ReduceRounds, AddInTheOrderOfTheTree) {
       std::vector<int> ranks_of_nodes;
       for (int n = 0; n < nodes; ++n) ranks_of_nodes.push_back(ranks > 0 ? ranks : static_cast<int>(1 + random() % 9));
       SCOPED_TRACE(testing::Message() << nodes << " nodes of " << ranks << " ranks");
-      Job(ranks_of_nodes, direct_rounds).check();
-      Job(ranks_of_nodes, halving_rounds).check();
+      Job(ranks_of_nodes, Algorithm::kDirect).check();
+      Job(ranks_of_nodes, Algorithm::kHalves).check();
       if (HasFailure()) return;
     }
   for (const int nodes : {127, 257, 512})
-    Job(std::vector<int>(static_cast<std::size_t>(nodes), 1), halving_rounds).check();
+    Job(std::vector<int>(static_cast<std::size_t>(nodes), 1), Algorithm::kHalves).check();
 }
 
 // A node sends its sums once, if its ranks are a power of two; and with many nodes, in few rounds.
@@ -159,7 +158,8 @@ TEST(ReduceRounds, OfManyNodesMoveFewBytes) {
     std::vector<int> node_of_rank;
     for (int n = 0; n < nodes; ++n) node_of_rank.insert(node_of_rank.end(), 4, n);
     int node = 0;
-    for (const ReduceRounds& rounds : reduce_rounds(SumTree(make_topology(0, node_of_rank)), {0, nodes})) {
+    for (const ReduceRounds& rounds :
+         reduce_rounds(SumTree(make_topology(0, node_of_rank)), {0, nodes}, Algorithm::kHalves)) {
       SCOPED_TRACE(testing::Message() << node++ << " of " << nodes);
       for (const auto* phase : {&rounds.sums, &rounds.returns}) {
         std::int64_t sent = 0, received = 0;

@@ -12,7 +12,7 @@ import re
 import sys
 
 PAGE = "docs/troubleshooting.md"
-FOLDERS = ("base", "comm", "io", "ops", "runtime", "tools", "python", "scripts")
+FOLDERS = ("base", "comm", "include", "io", "ops", "runtime", "tools", "python", "scripts")
 ENDINGS = (".cc", ".h", ".py", ".sh", "CMakeLists.txt")
 ROW = re.compile(r"^\| (`[^|]+`) \|")
 TEXT = re.compile("`([^`]+)`")

@@ -10,6 +10,7 @@
 
 #include "syncline/distributed/launch.h"
 #include "syncline/distributed/make_communicator.h"
+#include "syncline/error.h"
 
 namespace syncline::comm {
 namespace {
@@ -54,16 +55,29 @@ int start(const std::string& how) {
   if (how == "stopped") options.worker = {.stall_limit = 1s, .wait_limit = 4s};  // the start may take a second
   if (how == "busy") options.worker = {.stall_limit = 1s, .wait_limit = 3s};
   if (how == "tardy") options.worker = {.stall_limit = 500ms};
+  if (how == "tables" && read_launch_environment().rank == 2) options.algorithms.sums.clear();
   misbehave_at_start(how);
   if (how == "unwind") {  // no abort_job: the exception destroys the communicator on its way out
     const auto comm = make_communicator(options);
     if (comm->rank() == comm->size() - 1) throw std::runtime_error("the data set is gone");
     reduce(*comm, 100);
   }
-  return run_job("job_end", options, [&](Communicator& comm) {
-    run(how, comm);
-    misbehave_at_end(how, comm);
-  });
+  if (how == "stopped" || how == "busy") {  // while the other rank destroys its communicator
+    const auto comm = make_communicator(options);
+    run(how, *comm);
+    misbehave_at_end(how, *comm);
+    return 0;
+  }
+  return run_job(
+      "job_end",
+      [&] {
+        if (how == "options") fail<ValueError>("there is no such option");
+        return options;
+      },
+      [&](Communicator& comm) {
+        run(how, comm);
+        if (how == "fewer" && comm.rank() > 0) reduce(comm, 100);
+      });
 }
 
 }  // namespace

@@ -90,14 +90,16 @@ int run_as_program(const std::string& transport) {
   options.transport = parse_transport(transport);
   options.verbose = true;
   options.worker.wait_limit = 6s;
-  return run_job("nccl_wire", options, [](Communicator& comm) {
+  const auto time = [](Communicator& comm) {
     if (comm.rank() == 0) std::printf("[%s; %d share variables]\n", comm.layout().c_str(), comm.node_place().most);
     for (int i = 0; i < 3; ++i) {
       std::vector<float> data(1 << 20, 1.f);
       comm.wait(comm.all_reduce(Tag{0xbeef, 4, 2}, data.data(), 1 << 20, DType::kFloat32, Reduce::kSum));
       if (data.back() != static_cast<float>(comm.size())) fail<CommError>("nccl_wire: wrong sum ", data.back());
     }
-  });
+  };
+  return run_job(
+      "nccl_wire", [&] { return options; }, time);
 }
 
 int run(const std::string& how) {

@@ -122,7 +122,7 @@ TEST(Wire, DISABLED_BeyondIntMax) {
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   syncline::comm::only_messages = argc > 1 && std::string_view(argv[1]) == "messages";
-  const auto world = syncline::comm::make_communicator();  // keeps MPI alive between the tests
+  const auto world = syncline::comm::make_communicator({});  // keeps MPI alive between the tests
   if (world->size() < 2) {
     std::fprintf(stderr, "wire_test: run it with mpirun -np 2 or more\n");
     return 2;

@@ -3,6 +3,7 @@
 import ast
 import inspect
 import pathlib
+import re
 import typing
 
 import numpy as np
@@ -47,6 +48,11 @@ def test_types_are_shipped():
     stub = (folder / "_core.pyi").read_text()
     for name in ("class Tensor", "class Variable", "def __matmul__", "class Function", "def batch_dot"):
         assert name in stub
+
+
+def test_version_is_the_projects():
+    project = (pathlib.Path(__file__).parent.parent.parent / "CMakeLists.txt").read_text()
+    assert K.__version__ == re.search(r"project\(syncline VERSION ([0-9.]+)", project)[1]
 
 
 def test_there_are_152():

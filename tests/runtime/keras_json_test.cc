@@ -96,6 +96,50 @@ TEST_F(KerasJsonFile, PartsOfABatch) {
   }
 }
 
+TEST_F(KerasJsonFile, TableOfAlgorithms) {
+  using comm::Algorithm;
+  EXPECT_FALSE(load().comm.algorithms.has_value());
+  const std::string table = home_ + "/table.json";
+  const auto write_table = [&](const char* text) { std::ofstream(table) << text; };
+  write_table(R"({"sums": [{"nodes": 4, "bytes": 70000, "algorithm": "halves"}, {"algorithm": "direct"}],
+                  "meetings": [{"nodes": 2, "algorithm": "halves"}]})");
+  write(join_text(R"({"syncline": {"algorithms": ")", table, R"("}})"));
+  const comm::AlgorithmTable built_in, found = load().comm.algorithms.value();
+  ASSERT_EQ(found.sums.size(), built_in.sums.size() + 2);
+  EXPECT_EQ(found.sums[0], (comm::AlgorithmTable::Row{4, 70000, Algorithm::kHalves}));
+  EXPECT_EQ(found.sums[1], (comm::AlgorithmTable::Row{.algorithm = Algorithm::kDirect}));
+  EXPECT_EQ(found.sums[2], built_in.sums[0]);
+  EXPECT_EQ(found.meetings[0], (comm::AlgorithmTable::Row{.nodes = 2, .algorithm = Algorithm::kHalves}));
+  EXPECT_EQ(found.gathers, built_in.gathers);
+
+  write("{}");
+  environment_["SYNCLINE_ALGORITHMS"] = table;
+  const std::pair<const char*, const char*> wrong[] = {
+      {"[]", "holds []; give an object of tables"},
+      {R"({"sum": []})", R"("sum" is not a table; the tables are meetings, sums and gathers)"},
+      {R"({"sums": {}})", R"("sums" is {}; give a list of rows)"},
+      {R"({"sums": [4]})", R"("sums" row 1 is 4; give an object with an algorithm)"},
+      {R"({"sums": [{"algorithm": "direct"}, {"nodes": 4}]})", R"("sums" row 2 is {"nodes":4}; give an object)"},
+      {R"({"sums": [{"algorithm": "ring"}]})", R"("algorithm" is "ring"; give "direct" or "halves")"},
+      {R"({"sums": [{"algorithm": "direct", "nodes": -1}]})", R"("nodes" is -1; give a number)"},
+      {R"({"meetings": [{"algorithm": "direct", "bytes": 1}]})",
+       R"("bytes" is not a column; the columns are nodes and)"},
+  };
+  for (const auto& [text, message] : wrong) {
+    write_table(text);
+    const std::string told = message_of<ValueError>([&] { load(); });
+    expect_contains(told, message);
+    expect_contains(told, "table.json");
+  }
+  write_table("{");
+  expect_contains(message_of<IoError>([&] { load(); }), "table.json: is not valid JSON at line 1");
+  environment_["SYNCLINE_ALGORITHMS"] = home_ + "/none.json";
+  expect_contains(message_of<IoError>([&] { load(); }), "environment: SYNCLINE_ALGORITHMS is '");
+  environment_.erase("SYNCLINE_ALGORITHMS");
+  write(R"({"syncline": {"algorithms": 3}})");
+  expect_contains(message_of<ValueError>([&] { load(); }), "give the path of a table of algorithms");
+}
+
 TEST_F(KerasJsonFile, PartsNeedSumsInOneOrder) {
   write(R"({"syncline": {"parts": 8, "wire_format": "float16"}})");
   expect_contains(message_of<ValueError>([&] { load(); }),

@@ -99,11 +99,14 @@ TEST(Doctor, SharedMemory) {
 
 TEST(Doctor, FolderOfCheckpoints) {
   const io::Scratch scratch;
-  const Findings found = check_folder(scratch.path("new/folder"));
+  // A job creates its folder, but no parents.
+  expect_one(check_folder(scratch.path("none/folder")), Level::kFail, "cannot be created", "create its parents");
+  EXPECT_FALSE(std::filesystem::exists(scratch.path("none")));
+  const Findings found = check_folder(scratch.path("folder"));
   ASSERT_EQ(found.size(), 2u);
-  EXPECT_CONTAINS(found[0].text, "/new/folder' is on ");
+  EXPECT_CONTAINS(found[0].text, "/folder' is on ");
   EXPECT_CONTAINS(found[1].text, "files are replaced durably");
-  EXPECT_TRUE(std::filesystem::is_empty(scratch.path("new/folder")));
+  EXPECT_TRUE(std::filesystem::is_empty(scratch.path("folder")));
   io::write_file(scratch.path("file"), "");
   expect_one(check_folder(scratch.path("file/folder")), Level::kFail, "cannot be created", "another --folder");
   const Findings other = check_folder("/proc");
@@ -259,7 +262,13 @@ TEST(DoctorCommand, FailsWhereATrainingWould) {
   EXPECT_EQ(refused.status, 1) << refused.output;
   EXPECT_CONTAINS(refused.output,
                   "SYNCLINE_PARTS is 8, but with a 16-bit wire format sums depend on the number of ranks");
-  EXPECT_EQ(run("doctor --threads -1").status, 2);
+  const io::Outcome split =
+      io::run_shell("SYNCLINE_OPTIMIZER_STATE=split SYNCLINE_TRANSPORT=nccl " + program + " doctor");
+  EXPECT_EQ(split.status, 1) << split.output;
+  EXPECT_CONTAINS(split.output, "optimizer_state is split, but with the transport nccl each rank keeps all variables");
+  const io::Outcome negative = run("doctor --threads -1");
+  EXPECT_EQ(negative.status, 2);
+  EXPECT_CONTAINS(negative.output, "-1 is not a number that is 0 or more");
 }
 
 TEST(DoctorCommand, WarnsOfLimits) {

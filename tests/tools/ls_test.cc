@@ -149,6 +149,7 @@ TEST(Ls, WrongUsageIsOneLineAndStatusTwo) {
     EXPECT_CONTAINS(outcome.output, "syncline: ");
     EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1) << outcome.output;
   }
+  EXPECT_CONTAINS(run("nonsense").output, "'nonsense' is no command");
 }
 
 TEST(Ls, HelpIsNoError) {

@@ -8,7 +8,7 @@
 namespace syncline::tools {
 
 inline io::Outcome run(const std::string& arguments) {
-  return io::run_shell(std::string(SYNCLINE_PROGRAM) + " " + arguments);
+  return io::run_shell(SYNCLINE_PROGRAM " " + arguments);
 }
 
 }  // namespace syncline::tools

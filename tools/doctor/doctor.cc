@@ -137,7 +137,7 @@ void add_doctor(CLI::App& program) {
   const auto options = std::make_shared<Options>();
   command->add_option("--folder", options->folder, "Check this folder for checkpoints");
   command->add_option("--threads", options->threads, "Threads of a rank; 0: as many as its processors")
-      ->check(CLI::NonNegativeNumber);
+      ->check(not_negative());
   command->add_flag("--json", options->json, "Print JSON");
   command->callback([options] { end_with(examine(*options)); });
 }

@@ -104,10 +104,10 @@ void lock(const std::string& path, bool record) {
 
 Findings check_folder(const std::string& folder) {
   std::error_code error;
-  fs::create_directories(folder, error);
+  fs::create_directory(folder, error);  // as a job does, which creates no parents
   if (error)
     return {{Level::kFail, kFolder, fmt::format("'{}' cannot be created: {}", folder, error.message()),
-             "give another --folder, or fix its permissions"}};
+             "give another --folder, or create its parents and fix their permissions"}};
   Findings found{describe_file_system(folder)};
   const std::size_t before = found.size();
   attempt(found, Level::kFail, "a file cannot be created in it", "fix its permissions, or give another --folder", [&] {

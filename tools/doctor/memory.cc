@@ -30,8 +30,8 @@ Findings check_shared_memory(const std::string& directory, int ranks_of_node, st
              "ranks of a node exchange messages, which is slower than shared memory; mount a tmpfs there"}};
   const std::int64_t ranks = ranks_of_node;
   const auto free_bytes = static_cast<std::int64_t>(room.f_bavail * room.f_frsize);
-  const auto control_bytes = static_cast<std::int64_t>(
-      comm::NodeControl::bytes_a_rank(comm::NodeWireOptions{}.staging_bytes / 2));
+  const auto control_bytes =
+      static_cast<std::int64_t>(comm::NodeControl::bytes_a_rank(comm::NodeWireOptions{}.staging_bytes / 2));
   const std::int64_t for_gradients = free_bytes / ranks - control_bytes;
   const std::string text =
       fmt::format("{} has {} MiB free: room for {} MiB of gradients per rank, ranks on the node {}", directory,

@@ -64,8 +64,8 @@ Findings check_processors(const comm::Getenv& getenv, int processors, int thread
   if (promised != nullptr && std::atoi(promised) > processors)
     found.push_back({Level::kWarn, kProcessors,
                      fmt::format("the task has {} processors, but the rank may use {}", promised, processors),
-                     fmt::format("bind ranks to their processors: mpirun --map-by slot:PE={0} --bind-to core, or srun "
-                                 "--cpus-per-task={0}",
+                     fmt::format("bind ranks to their processors: mpirun --map-by slot:PE={0} --bind-to core, with "
+                                 "MPICH mpiexec -bind-to core:{0}, or srun --cpus-per-task={0}",
                                  promised)});
   return found;
 }

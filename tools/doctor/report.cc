@@ -72,8 +72,8 @@ void compare_processors(std::vector<Diagnosis::Line>& lines, std::span<const Ran
     const std::string advice =
         share == 0 ? "start fewer ranks on this host"
                    : fmt::format(
-                         "give each rank processors and threads of its own: mpirun --map-by slot:PE={} --bind-to "
-                         "core",
+                         "give each rank processors and threads of its own: mpirun --map-by slot:PE={0} --bind-to "
+                         "core, or with MPICH mpiexec -bind-to core:{0}",
                          share);
     lines.push_back({{Level::kWarn, "processors", text, advice}, host.ranks});
   }

@@ -107,8 +107,18 @@ Findings check_settings() {
     const KerasJson& found = keras_json();
     if (!found.faults.empty())
       return {{Level::kWarn, kSettings, "SYNCLINE_FAULT is set: a rank will fail on purpose", "unset SYNCLINE_FAULT"}};
+    const bool split = found.optimizer_state == OptimizerState::kSplit;
+    if (split && found.comm.transport == comm::Transport::kNccl)
+      return {{Level::kFail, kSettings,
+               "optimizer_state is split, but with the transport nccl each rank keeps all variables",
+               "set SYNCLINE_OPTIMIZER_STATE=auto, or another transport"}};
+    const bool replicated = found.optimizer_state == OptimizerState::kReplicated;
     return {{Level::kOk, kSettings,
-             fmt::format("read; floatx {}, buckets of {} MiB", name_of(found.config.floatx), found.later_buckets >> 20),
+             fmt::format("read; floatx {}, buckets of {} MiB, optimizer state {}", name_of(found.config.floatx),
+                         found.later_buckets >> 20,
+                         split        ? "split"
+                         : replicated ? "replicated"
+                                      : "auto"),
              ""}};
   } catch (const std::exception& error) {
     return {{Level::kFail, kSettings, error.what(), "fix the file or the variable that it names"}};

@@ -53,6 +53,8 @@ using Getenv = std::function<const char*(const char*)>;
 KerasJson load_keras_json(const Getenv& getenv);
 // load_keras_json for this process, read at the first call. Safe to call from several threads.
 const KerasJson& keras_json();
+// keras_json's options of a communicator, for ranks of thread_count() compute threads each.
+comm::CommOptions comm_options();
 
 // Validate values, for setters too. They throw ValueError whose text begins with `what`.
 DType checked_floatx(std::string_view what, std::string_view name);

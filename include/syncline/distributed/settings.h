@@ -1,11 +1,13 @@
-// Settings: communicator options that configuration files and the environment may set (runtime/session/options.h reads
-// them).
+// Options of a communicator, and those of them that configuration files and the environment may set
+// (runtime/session/options.h reads them).
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "syncline/distributed/communicator.h"
 #include "syncline/error.h"
@@ -18,6 +20,36 @@ enum class Transport : std::uint8_t {
   kShared,  // the same
   kMpi,     // MPI's messages everywhere
   kNccl,    // as kAuto, with NCCL for large all-reduces; an error if NCCL is unavailable
+};
+
+// How the nodes of a collective exchange messages. Both give the same bits.
+enum class Algorithm : std::uint8_t {
+  kDirect,  // each node sends to every other node, in one round
+  kHalves,  // the two halves of larger and larger groups of nodes, in log2(nodes) rounds
+};
+
+// The algorithms of collectives between nodes, by the number of nodes and the bytes of a message. The first row that
+// fits counts; if none does, kHalves. All ranks must have the same table.
+struct AlgorithmTable {
+  static constexpr int kAnyNodes = std::numeric_limits<int>::max();
+  static constexpr std::int64_t kAnyBytes = std::numeric_limits<std::int64_t>::max();
+  // A message is a share of the collective's bytes: the bytes, divided by the number of nodes, and by that of the ranks
+  // of a node that exchange messages.
+  struct Row {
+    int nodes = kAnyNodes;           // up to this number
+    std::int64_t bytes = kAnyBytes;  // of a message, up to this number
+    Algorithm algorithm = Algorithm::kHalves;
+    friend bool operator==(const Row&, const Row&) = default;
+  };
+  // How nodes agree on a collective, and exchange the values of a small one. By the number of nodes alone.
+  std::vector<Row> meetings = {{.nodes = 4, .algorithm = Algorithm::kDirect}};
+  // Large reductions and broadcasts.
+  std::vector<Row> sums = {{.nodes = 8, .algorithm = Algorithm::kDirect}};
+  // Large gathers. Halves pack the data, which pays for small messages only.
+  std::vector<Row> gathers = {{.nodes = 63, .algorithm = Algorithm::kDirect},
+                              {.bytes = 2047, .algorithm = Algorithm::kHalves},
+                              {.algorithm = Algorithm::kDirect}};
+  friend bool operator==(const AlgorithmTable&, const AlgorithmTable&) = default;
 };
 
 struct WorkerOptions {
@@ -39,11 +71,33 @@ struct Settings {
   std::optional<bool> background;     // transfer while the caller computes
   std::optional<Transport> transport;
   std::optional<WireFormat> wire_format;
+  std::optional<AlgorithmTable> algorithms;
   std::optional<bool> verbose;  // rank 0 prints on stderr how the ranks are connected
 };
 
-// Parse a name. They throw ValueError that lists the valid names. Inline, because the single-process runtime does not
-// link comm.
+struct CommOptions {
+  WorkerOptions worker = {};
+  Transport transport = Transport::kAuto;
+  WireFormat format = WireFormat::kSame;  // between nodes, for more than 64 KiB of float32
+  AlgorithmTable algorithms = {};         // between nodes
+  bool verbose = false;                   // rank 0 prints on stderr how the ranks are connected
+};
+
+// Options for ranks of `threads_a_rank` compute threads. `settings` override.
+inline CommOptions options_for_threads(int threads_a_rank, const Settings& settings = {}) {
+  CommOptions options;
+  options.worker.threads = threads_a_rank;
+  if (settings.stall_limit) options.worker.stall_limit = std::chrono::duration<double>(*settings.stall_limit);
+  if (settings.wait_limit) options.worker.wait_limit = std::chrono::duration<double>(*settings.wait_limit);
+  if (settings.background) options.worker.background = *settings.background;
+  if (settings.transport) options.transport = *settings.transport;
+  if (settings.wire_format) options.format = *settings.wire_format;
+  if (settings.algorithms) options.algorithms = *settings.algorithms;
+  if (settings.verbose) options.verbose = *settings.verbose;
+  return options;
+}
+
+// Parse a name. They throw ValueError that lists the valid names.
 inline Transport parse_transport(std::string_view name) {
   if (name == "auto") return Transport::kAuto;
   if (name == "shared") return Transport::kShared;

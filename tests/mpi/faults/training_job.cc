@@ -73,10 +73,12 @@ void leave_out_instructions() {
 
 int run(const std::string& how, int steps) {
   if (how == "baseline") leave_out_instructions();
-  comm::Settings settings = keras_json().comm;
-  if (!settings.wait_limit) settings.wait_limit = 8;  // a busy machine may need some seconds to start
-  return comm::run_job("training_job", comm::options_for_threads(1, settings),
-                       [&](comm::Communicator& wire) { train(how, steps, wire); });
+  const auto options = [] {
+    comm::Settings settings = keras_json().comm;
+    if (!settings.wait_limit) settings.wait_limit = 8;  // a busy machine may need some seconds to start
+    return comm::options_for_threads(1, settings);
+  };
+  return comm::run_job("training_job", options, [&](comm::Communicator& wire) { train(how, steps, wire); });
 }
 
 }  // namespace

@@ -92,6 +92,7 @@ int main(int argc, char** argv) {
   const std::string what = argc == 2 ? argv[1] : "";
   if (what != "traffic" && what != "endless") return 2;
   using namespace syncline;
-  return comm::run_job("node_job", comm::options_for_threads(1, keras_json().comm),
-                       what == "traffic" ? comm::check_traffic : comm::reduce_forever);
+  return comm::run_job(
+      "node_job", [] { return comm::options_for_threads(1, keras_json().comm); },
+      what == "traffic" ? comm::check_traffic : comm::reduce_forever);
 }
