@@ -1,16 +1,14 @@
-"""The command `syncline` of an installed wheel: runs the native command, which is in the package's folder.
+"""The command `syncline` of an installed wheel: runs the native command, which is in the package's folder beside this module.
 
 A module of its own: importing the package would join the ranks of a job.
 """
 
-import importlib.util
 import os
 import sys
 
 
 def main():
-    package = importlib.util.find_spec("syncline")
-    command = package and os.path.join(package.submodule_search_locations[0], "syncline")
-    if not command or not os.path.isfile(command):
-        sys.exit("syncline: the package syncline of this Python has no command; install its wheel")
+    command = os.path.join(os.path.dirname(os.path.abspath(__file__)), "syncline", "syncline")
+    if not os.path.isfile(command):
+        sys.exit(f"syncline: '{command}' is missing; install the wheel")
     os.execv(command, [command, *sys.argv[1:]])

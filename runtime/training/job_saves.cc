@@ -132,6 +132,10 @@ void Job::Saves::begin(const Fit& fit) {
   lock_.emplace(options_.folder);
   compare_setting();
   file_ = folder_.latest();
+  if (!file_.empty() && fit.counts().global_step == 0)
+    say(join_text("'", options_.folder,
+                  "': this training begins anew, and its checkpoints replace those of an earlier ",
+                  "training (the newest is ", file_, "); resume that one, or give another folder, to keep them"));
   tell("running", {}, fit.counts(), "");
 }
 

@@ -45,6 +45,17 @@ TEST_F(JobTest, TheBestCheckpointIsThatOfTheMonitoredLog) {
   EXPECT_EQ(io::summarize_checkpoint(scratch_.path("run/best")).metric, best);
 }
 
+TEST_F(JobTest, SaysThatItReplacesAnEarlierTraining) {
+  const auto told = [&](const Part& part) {
+    ::testing::internal::CaptureStderr();
+    train(1, part, "run", part.resume ? 4 : 3);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(told({}), "");
+  EXPECT_EQ(told({.resume = true}), "");
+  EXPECT_CONTAINS(told({}), "its checkpoints replace those of an earlier training (the newest is step-0000000024.h5)");
+}
+
 TEST_F(JobTest, AMonitorThatIsNoLogIsNamed) {
   ::testing::internal::CaptureStderr();
   EXPECT_CONTAINS(message_of<ValueError>([&] { train(1, {.monitor = "acc"}); }),
