@@ -101,15 +101,13 @@ int main(int argc, char** argv) {
   app.add_option("--bytes", settings.bytes, "Sizes of the buffer")->delimiter(',')->check(CLI::Range(4, 1 << 30));
   app.add_option("--repetitions", settings.repetitions, "Samples, the median of which counts")
       ->check(CLI::PositiveNumber);
-  app.add_option("--table", settings.table, "Write a table of algorithms to this file");
-  app.add_flag("--json", settings.json, "One JSON object a line");
+  CLI::Option* const json = app.add_flag("--json", settings.json, "One JSON object a line");
+  app.add_option("--table", settings.table, "Write a table of algorithms to this file")->excludes(json);
   CLI11_PARSE(app, argc, argv);
-  const comm::CommOptions options = comm::options_for_threads(1, keras_json().comm);
-  return comm::run_job(
-      "allreduce", [&] { return options; },
-      [&](comm::Communicator& comm) {
-        if (comm.size() == 1) fail("run it with mpirun -n 2 or more");
-        if (settings.table.empty()) benchmarks::run(comm, settings);
-        else benchmarks::write_algorithm_table(comm, options, settings.bytes, settings.repetitions, settings.table);
-      });
+  const auto options = [] { return comm::options_for_threads(1, keras_json().comm); };
+  return comm::run_job("allreduce", options, [&](comm::Communicator& comm) {
+    if (comm.size() == 1) fail("run it with mpirun -n 2 or more");
+    if (settings.table.empty()) benchmarks::run(comm, settings);
+    else benchmarks::write_algorithm_table(comm, options(), settings.bytes, settings.repetitions, settings.table);
+  });
 }

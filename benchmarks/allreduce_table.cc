@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
+#include <filesystem>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -12,6 +12,9 @@
 
 #include "benchmarks/allreduce_timing.h"
 #include "comm/worker/worker.h"
+#include "io/files/atomic_file.h"
+#include "runtime/session/algorithm_file.h"
+#include "runtime/session/json_file.h"
 #include "syncline/error.h"
 
 namespace syncline::benchmarks {
@@ -49,6 +52,18 @@ std::vector<Job> make_jobs(comm::CommOptions options) {
     jobs.push_back({algorithm, make_communicator(options)});
   }
   return jobs;
+}
+
+// The ranks of a node exchange data through shared memory, as buckets of gradients do; a job without would be slower.
+void require_shared_memory(std::vector<Job>& jobs, std::int64_t bytes) {
+  for (const Job& job : jobs) {
+    const bool alone = job.comm->node_place().ranks == 1;
+    std::int32_t has = alone || job.comm->shared_memory(static_cast<std::size_t>(bytes)) != nullptr ? 1 : 0;
+    job.comm->wait(job.comm->all_reduce({}, &has, 1, DType::kInt32, comm::Reduce::kMin));
+    if (has == 0)
+      fail<ValueError>("--table: a node has no shared memory for ", jobs.size(), " buffers of ", bytes,
+                       " bytes a rank; enlarge /dev/shm, or give smaller --bytes");
+  }
 }
 
 // The faster algorithm for a size, by what it does.
@@ -94,14 +109,14 @@ Json rows_of(Races& races, const std::vector<std::int64_t>& sizes, const Shape& 
 
 // `path`'s rows with those of this number of nodes replaced, in the order in which the first that fits counts.
 Json merge(const std::string& path, Json tables, int nodes) {
-  std::ifstream file(path);
-  if (!file) return tables;
-  const Json before = Json::parse(file, nullptr, /*allow_exceptions=*/false);
+  if (!std::filesystem::exists(path)) return tables;
+  const Json before = read_json_file(path, "give another path");
   for (auto& [name, rows] : tables.items()) {
     if (!before.is_object() || !before.contains(name)) continue;
-    std::map<int, std::vector<Json>> by_nodes;
+    std::map<std::int64_t, std::vector<Json>> by_nodes;
     for (const Json& row : before[name])
-      if (const int of = row.value("nodes", comm::AlgorithmTable::kAnyNodes); of != nodes) by_nodes[of].push_back(row);
+      if (const auto of = row.value("nodes", std::int64_t{comm::AlgorithmTable::kAnyNodes}); of != nodes)
+        by_nodes[of].push_back(row);
     by_nodes[nodes].assign(rows.begin(), rows.end());
     rows.clear();
     for (const auto& [_, of] : by_nodes) std::ranges::copy(of, std::back_inserter(rows));
@@ -110,9 +125,8 @@ Json merge(const std::string& path, Json tables, int nodes) {
 }
 
 void write(const std::string& path, const Json& tables) {
-  std::ofstream file(path);
-  file << tables.dump(1) << '\n';
-  if (!file.flush()) fail<IoError>(path, ": cannot be written");
+  const std::string text = tables.dump(1) + '\n';
+  io::write_file_durably(path, std::as_bytes(std::span(text)));
 }
 
 }  // namespace
@@ -120,12 +134,16 @@ void write(const std::string& path, const Json& tables) {
 void write_algorithm_table(comm::Communicator& comm, const comm::CommOptions& options,
                            std::span<const std::int64_t> sizes, int repetitions, const std::string& path) {
   const Shape shape = shape_of(comm);
+  if (options.transport == comm::Transport::kNccl)
+    fail<ValueError>("--table: NCCL chooses its algorithms itself; set SYNCLINE_TRANSPORT to auto or mpi");
   if (shape.nodes < 2) fail<ValueError>("--table: the ranks are on one node; start them on two nodes or more");
   std::vector<std::int64_t> large;
   std::ranges::copy_if(sizes, std::back_inserter(large), [](std::int64_t bytes) { return bytes > comm::kSmallBytes; });
   std::ranges::sort(large);
+  if (comm.rank() == 0 && std::filesystem::exists(path)) read_algorithm_file(path);  // throws if it is damaged
   if (large.empty()) fail<ValueError>("--table: give a size above ", comm::kSmallBytes, " bytes");
   std::vector<Job> jobs = make_jobs(options);
+  require_shared_memory(jobs, large.back());
   if (comm.rank() == 0) fmt::print("{:>8}{:>12}{:>14}{:>14}\n", "", "bytes", "direct us", "halves us");
   Json tables;
   const auto race = [&](const char* name, Make make, const std::vector<std::int64_t>& of) {
@@ -134,7 +152,10 @@ void write_algorithm_table(comm::Communicator& comm, const comm::CommOptions& op
   };
   race("meetings", &make_copied, {sizeof(float)});
   race("sums", &make_syncline, large);
-  race("gathers", &make_gather, large);
+  std::vector<std::int64_t> packed;
+  std::ranges::copy_if(large, std::back_inserter(packed),
+                       [&](std::int64_t bytes) { return bytes / shape.rails <= comm::AlgorithmTable::kMostPacked; });
+  if (!packed.empty()) race("gathers", &make_gather, packed);
   if (comm.rank() == 0) write(path, merge(path, std::move(tables), shape.nodes));
 }
 

@@ -40,6 +40,7 @@ int run_job(std::string_view program, const std::function<CommOptions()>& option
             const std::function<void(Communicator&)>& job) {
   std::unique_ptr<Communicator> communicator;
   try {
+    if (!options) fail<ValueError>("run_job: there is no function that gives the options; give comm_options");
     communicator = make_communicator(options());
     job(*communicator);
     communicator->barrier({.plan = kEndOfProgram});

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <string>
 
 namespace syncline::tools {
@@ -25,8 +26,9 @@ inline CLI::Validator not_negative() {
   return CLI::Validator(
       [](std::string& text) {
         double number = 0;
-        return CLI::detail::lexical_cast(text, number) && number >= 0 ? std::string()
-                                                                      : text + " is not a number that is 0 or more";
+        return CLI::detail::lexical_cast(text, number) && number >= 0 && std::isfinite(number)
+                   ? std::string()
+                   : text + " is not a number that is 0 or more";
       },
       "NONNEGATIVE");
 }

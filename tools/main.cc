@@ -61,7 +61,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     // A missing command that is an unknown word: the parser's text does not name it.
     const std::vector<std::string> unknown = program.remaining(/*recurse=*/true);
-    if (error.get_name() == "RequiredError" && !unknown.empty())
+    if (program.get_subcommands().empty() && !unknown.empty() && unknown.front().front() != '-')
       return report(fmt::format("'{}' is no command (syncline --help lists the commands)", unknown.front()).c_str(),
                     kTrouble);
     return report(fmt::format("{} (syncline --help lists the commands and options)", error.what()).c_str(), kTrouble);

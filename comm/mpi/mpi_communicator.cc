@@ -67,9 +67,9 @@ Topology topology_of(int rank, const std::vector<Place>& places) {
   std::set<int> machines;
   for (const auto& [machine, node, options] : places) {
     if (options != places.front()[2])
-      fail<DisagreementError>("rank ", nodes.size(),
-                              " has another wire format or table of algorithms than rank 0; give all ",
-                              "ranks the same SYNCLINE_WIRE_FORMAT and SYNCLINE_ALGORITHMS, or the same keras.json");
+      fail<DisagreementError>(
+          "rank ", nodes.size(), " has another wire format or table of algorithms than rank 0; give all ",
+          "ranks the same SYNCLINE_WIRE_FORMAT, and the same rows in the file of SYNCLINE_ALGORITHMS");
     machines.insert(machine);
     nodes.push_back(node);
   }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <utility>
 
 #include "comm/worker/backoff.h"
@@ -22,6 +23,12 @@ constexpr std::chrono::seconds kHalfReceived{1};
 enum : int { kNote = kChannels, kReport };
 
 void check(int code, const char* call) { check_mpi(code, call, "a message between nodes"); }
+
+// MPI counts the bytes of a message in an int.
+int count_of(std::size_t bytes) {
+  SYNCLINE_CHECK(bytes <= static_cast<std::size_t>(std::numeric_limits<int>::max()));
+  return static_cast<int>(bytes);
+}
 
 bool is_done(const LockedMpi& mpi, MpiRequest& request) {
   if (request == MpiRequest::kNull) return true;
@@ -66,14 +73,14 @@ void MpiNetwork::start(int channel, const Messages& messages) {
   for (const Messages::Incoming& message : messages.receives) {
     open.senders.push_back(message.node);
     open.receives.push_back(MpiRequest::kNull);
-    check(mpi->receive(message.data, static_cast<int>(message.bytes), topology_.peer(message.node), channel, job_.get(),
+    check(mpi->receive(message.data, count_of(message.bytes), topology_.peer(message.node), channel, job_.get(),
                        &open.receives.back()),
           "MPI_Irecv");
   }
   for (const Messages::Outgoing& message : messages.sends) {
     open.receivers.push_back(message.node);
     open.sends.push_back(MpiRequest::kNull);
-    check(mpi->send(message.data, static_cast<int>(message.bytes), topology_.peer(message.node), channel, job_.get(),
+    check(mpi->send(message.data, count_of(message.bytes), topology_.peer(message.node), channel, job_.get(),
                     &open.sends.back()),
           "MPI_Isend");
   }

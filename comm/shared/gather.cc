@@ -118,8 +118,9 @@ void Gather::find_others(std::int64_t at, std::int64_t most) {
 
 Steps Gather::exchange(const Run& run) {
   const int nodes = topology_.node_count();
-  const std::int64_t of_message = run.collective.bytes / (nodes * topology_.rails());
-  const bool halves = choose(algorithms_, nodes, of_message) == Algorithm::kHalves;
+  const std::int64_t of_rail = run.collective.bytes / topology_.rails();
+  const bool halves =
+      of_rail <= AlgorithmTable::kMostPacked && choose(algorithms_, nodes, of_rail / nodes) == Algorithm::kHalves;
   return halves ? exchange_by_halves(run) : exchange_in_steps(run);
 }
 
@@ -166,7 +167,8 @@ Steps Gather::exchange_by_halves(const Run& run) {
     return bytes(packed_at_[bytes(of.end)] - packed_at_[bytes(of.begin)]);
   };
   NodeRun known{node, node + 1};
-  if (has_rail()) std::memcpy(packed(node), run.data(slice_of(node, topology_.local).begin), size_of(known));
+  if (has_rail() && size_of(known) > 0)
+    std::memcpy(packed(node), run.data(slice_of(node, topology_.local).begin), size_of(known));
   for (const MeetingRound& round : rounds_) {
     messages_.clear();
     for (const int n : round.to) messages_.sends.push_back({n, packed(known.begin), size_of(known)});

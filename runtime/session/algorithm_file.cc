@@ -16,8 +16,7 @@ using comm::AlgorithmTable;
 
 template <class T>
 T number_of(const Json& value, const std::string& where, T most) {
-  if (!value.is_number_unsigned())
-    fail<ValueError>(where, " is ", value.dump(), "; give a number that is not negative");
+  if (!value.is_number_unsigned()) fail<ValueError>(where, " is ", value.dump(), "; give a whole number, 0 or more");
   return static_cast<T>(std::min(value.get<std::uint64_t>(), static_cast<std::uint64_t>(most)));
 }
 
@@ -45,7 +44,7 @@ AlgorithmTable::Row row_of(const Json& json, const std::string& where, bool has_
 }  // namespace
 
 AlgorithmTable read_algorithm_file(const std::string& path) {
-  const Json json = read_json_file(path);
+  const Json json = read_json_file(path, "correct the path, or make the file readable");
   if (!json.is_object()) fail<ValueError>(path, ": holds ", json.dump(), "; give an object of tables");
   AlgorithmTable table;
   for (const auto& [key, rows] : json.items()) {

@@ -21,10 +21,16 @@ std::string position(const std::string& text, std::size_t byte) {
 
 }  // namespace
 
-nlohmann::ordered_json read_json_file(const std::string& path) {
+nlohmann::ordered_json read_json_file(const std::string& path, const char* advice) {
   std::ifstream file(path);
-  if (!file) fail<IoError>(path, ": cannot be read: ", std::strerror(errno), "; make it readable, or remove it");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const auto refuse = [&](const char* why) { fail<IoError>(path, ": cannot be read: ", why, "; ", advice); };
+  if (!file) refuse(std::strerror(errno));
+  std::string text;
+  try {
+    text.assign(std::istreambuf_iterator<char>(file), {});
+  } catch (const std::ios_base::failure&) {
+    refuse("it is a folder, or its disk fails");
+  }
   try {
     return nlohmann::ordered_json::parse(text);
   } catch (const nlohmann::json::parse_error& e) {

@@ -6,7 +6,8 @@
 
 namespace syncline {
 
-// Throws IoError that names the file and, if its text is not JSON, the line and column.
-nlohmann::ordered_json read_json_file(const std::string& path);
+// Throws IoError that names the file and, if its text is not JSON, the line and column. `advice`: for a file that
+// cannot be read.
+nlohmann::ordered_json read_json_file(const std::string& path, const char* advice);
 
 }  // namespace syncline

@@ -144,7 +144,8 @@ KerasJson load_keras_json(const Getenv& getenv) {
   KerasJson found;
   if (const auto path = path_of(getenv); !path.empty()) {
     std::error_code unknown;  // an unreadable directory counts as empty
-    if (std::filesystem::exists(path, unknown)) found = values_of(read_json_file(path.string()), path.string());
+    if (std::filesystem::exists(path, unknown))
+      found = values_of(read_json_file(path.string(), "make it readable, or remove it"), path.string());
     else write_defaults(path);
   }
   override_from(getenv, found);

@@ -130,5 +130,24 @@ TEST(Algorithms, AreChosenBySize) {
   EXPECT_EQ(seconds(by_size, kLarge), seconds(direct, kLarge));
 }
 
+double seconds_of_gather(const AlgorithmTable& algorithms, std::int64_t bytes) {
+  VirtualOptions options{.algorithms = algorithms, .lengths_only = true};
+  for (int n = 0; n < 12; ++n) options.node_of_rank.push_back(n);
+  VirtualJob job(options);
+  std::vector<std::byte> memory(static_cast<std::size_t>(bytes));
+  const std::vector<std::int64_t> counts(12, bytes / 12);
+  return job.run(std::vector<Collective>(12, make_all_gather({}, memory.data(), memory.data(), counts, 12)));
+}
+
+// Its memory, and its messages, would be as large as the result.
+TEST(Algorithms, ALargeGatherIsDirect) {
+  AlgorithmTable direct, halves;
+  direct.gathers = {{.algorithm = kDirect}};
+  halves.gathers = {};
+  constexpr std::int64_t kMost = AlgorithmTable::kMostPacked / 12 * 12;
+  EXPECT_NE(seconds_of_gather(halves, kMost), seconds_of_gather(direct, kMost));
+  EXPECT_EQ(seconds_of_gather(halves, kMost + 12), seconds_of_gather(direct, kMost + 12));
+}
+
 }  // namespace
 }  // namespace syncline::comm

@@ -121,7 +121,7 @@ TEST_F(KerasJsonFile, TableOfAlgorithms) {
       {R"({"sums": [4]})", R"("sums" row 1 is 4; give an object with an algorithm)"},
       {R"({"sums": [{"algorithm": "direct"}, {"nodes": 4}]})", R"("sums" row 2 is {"nodes":4}; give an object)"},
       {R"({"sums": [{"algorithm": "ring"}]})", R"("algorithm" is "ring"; give "direct" or "halves")"},
-      {R"({"sums": [{"algorithm": "direct", "nodes": -1}]})", R"("nodes" is -1; give a number)"},
+      {R"({"sums": [{"algorithm": "direct", "nodes": -1}]})", R"("nodes" is -1; give a whole number)"},
       {R"({"meetings": [{"algorithm": "direct", "bytes": 1}]})",
        R"("bytes" is not a column; the columns are nodes and)"},
   };
@@ -135,6 +135,8 @@ TEST_F(KerasJsonFile, TableOfAlgorithms) {
   expect_contains(message_of<IoError>([&] { load(); }), "table.json: is not valid JSON at line 1");
   environment_["SYNCLINE_ALGORITHMS"] = home_ + "/none.json";
   expect_contains(message_of<IoError>([&] { load(); }), "environment: SYNCLINE_ALGORITHMS is '");
+  environment_["SYNCLINE_ALGORITHMS"] = home_;
+  expect_contains(message_of<IoError>([&] { load(); }), ": cannot be read: it is a folder");
   environment_.erase("SYNCLINE_ALGORITHMS");
   write(R"({"syncline": {"algorithms": 3}})");
   expect_contains(message_of<ValueError>([&] { load(); }), "give the path of a table of algorithms");

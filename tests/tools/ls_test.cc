@@ -150,6 +150,8 @@ TEST(Ls, WrongUsageIsOneLineAndStatusTwo) {
     EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1) << outcome.output;
   }
   EXPECT_CONTAINS(run("nonsense").output, "'nonsense' is no command");
+  EXPECT_CONTAINS(run("verify --nonsense").output, "FILE is required");
+  EXPECT_CONTAINS(run("--nonsense").output, "A subcommand is required");
 }
 
 TEST(Ls, HelpIsNoError) {

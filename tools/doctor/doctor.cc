@@ -101,6 +101,8 @@ std::vector<RankReport> meet(RankReport own) {
     comm::CommOptions options;
     options.worker.wait_limit = kWaitLimit;
     options.worker.background = false;
+    options.format = settings().comm.wire_format.value_or(options.format);
+    options.algorithms = settings().comm.algorithms.value_or(options.algorithms);
     options.transport = settings().comm.transport.value_or(comm::Transport::kAuto);
     const std::unique_ptr<comm::Communicator> wire = comm::make_communicator(options);
     own.rank = wire->rank();  // which need not be the launcher's

@@ -18,8 +18,8 @@ std::unique_ptr<Communicator> make_communicator(const CommOptions& options);
 
 // For main: makes the communicator and runs `job` on it; then waits until all ranks have ended theirs, and throws
 // DisagreementError if one goes on with a collective. `options`: a function, usually comm_options of
-// syncline/distributed/keras_json.h. If one of these throws, prints "program: rank 1: what" and ends all ranks
-// (end_job). Returns the exit code of the process.
+// syncline/distributed/keras_json.h. `job` must wait for its tickets. If it throws, prints "program: rank 1: what" and
+// ends all ranks (end_job); if there is no communicator yet, prints the error. Returns the exit code of the process.
 int run_job(std::string_view program, const std::function<CommOptions()>& options,
             const std::function<void(Communicator&)>& job);
 

@@ -45,7 +45,9 @@ struct AlgorithmTable {
   std::vector<Row> meetings = {{.nodes = 4, .algorithm = Algorithm::kDirect}};
   // Large reductions and broadcasts.
   std::vector<Row> sums = {{.nodes = 8, .algorithm = Algorithm::kDirect}};
-  // Large gathers. Halves pack the data, which pays for small messages only.
+  // Large gathers. Halves pack a node's result and send half of it in one message, so a gather of more bytes than this,
+  // divided by the ranks of a node that exchange messages, is direct whatever the table says.
+  static constexpr std::int64_t kMostPacked = 16 << 20;
   std::vector<Row> gathers = {{.nodes = 63, .algorithm = Algorithm::kDirect},
                               {.bytes = 2047, .algorithm = Algorithm::kHalves},
                               {.algorithm = Algorithm::kDirect}};
