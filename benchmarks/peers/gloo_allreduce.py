@@ -1,6 +1,6 @@
 """Times all-reduce of float32 over PyTorch's gloo: gloo_allreduce.py --ranks R [--bytes N,N...] [--repetitions N] --json.
 
-Like benchmarks/allreduce.cc, which explains the values in the buffers, it checks a sum, then takes the median over the repetitions of
+Like benchmarks/collectives (timing.cc explains the values in the buffers), it checks a sum, then takes the median over the repetitions of
 the mean time of a call on the slowest rank. Rank 0 prints one JSON object per line."""
 
 import argparse

@@ -1,4 +1,4 @@
-#include "benchmarks/allreduce_table.h"
+#include "benchmarks/collectives/table.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "benchmarks/allreduce_timing.h"
+#include "benchmarks/collectives/timing.h"
 #include "comm/worker/worker.h"
 #include "io/files/atomic_file.h"
 #include "runtime/session/algorithm_file.h"

@@ -14,9 +14,9 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "benchmarks/allreduce_contenders.h"
-#include "benchmarks/allreduce_table.h"
-#include "benchmarks/allreduce_timing.h"
+#include "benchmarks/collectives/contenders.h"
+#include "benchmarks/collectives/table.h"
+#include "benchmarks/collectives/timing.h"
 #include "syncline/distributed/keras_json.h"
 #include "syncline/distributed/make_communicator.h"
 #include "syncline/error.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/allreduce_contenders.h"
+#include "benchmarks/collectives/contenders.h"
 
 namespace syncline::benchmarks {
 

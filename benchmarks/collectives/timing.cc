@@ -1,4 +1,4 @@
-#include "benchmarks/allreduce_timing.h"
+#include "benchmarks/collectives/timing.h"
 
 #include <algorithm>
 #include <chrono>

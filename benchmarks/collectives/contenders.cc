@@ -1,4 +1,4 @@
-#include "benchmarks/allreduce_contenders.h"
+#include "benchmarks/collectives/contenders.h"
 
 #include <mpi.h>
 #include <sched.h>
