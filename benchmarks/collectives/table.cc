@@ -107,12 +107,13 @@ Json rows_of(Races& races, const std::vector<std::int64_t>& sizes, const Shape& 
   return rows;
 }
 
-// `path`'s rows with those of this number of nodes replaced, in the order in which the first that fits counts.
+// `path`'s rows with the measured ones in place of those of this number of nodes, in the order in which the first that
+// fits counts.
 Json merge(const std::string& path, Json tables, int nodes) {
   if (!std::filesystem::exists(path)) return tables;
   const Json before = read_json_file(path, "give another path");
   for (auto& [name, rows] : tables.items()) {
-    if (!before.is_object() || !before.contains(name)) continue;
+    if (!before.contains(name)) continue;
     std::map<std::int64_t, std::vector<Json>> by_nodes;
     for (const Json& row : before[name])
       if (const auto of = row.value("nodes", std::int64_t{comm::AlgorithmTable::kAnyNodes}); of != nodes)
@@ -121,6 +122,8 @@ Json merge(const std::string& path, Json tables, int nodes) {
     rows.clear();
     for (const auto& [_, of] : by_nodes) std::ranges::copy(of, std::back_inserter(rows));
   }
+  for (const auto& [name, rows] : before.items())
+    if (!tables.contains(name)) tables[name] = rows;
   return tables;
 }
 
