@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
+#include <string>
 #include <utility>
 
 namespace syncline::comm {
@@ -167,10 +169,16 @@ void NodeWire::make_region(const Collective& collective) {
 void NodeWire::make_node_memory(const Collective& collective) {
   const auto ranks = static_cast<std::size_t>(control_.ranks());
   const std::size_t a_rank = (bytes(collective.bytes) + ranks - 1) / ranks;
-  node_memory_ = ranks > 1 ? memory_->allocate_lasting(a_rank) : make_private_window(a_rank);
-  if (!node_memory_ && leads())
+  std::string why;
+  try {
+    node_memory_ = ranks > 1 ? memory_->allocate_lasting(a_rank) : make_private_window(a_rank);
+    if (!node_memory_) why = memory_->why();
+  } catch (const std::bad_alloc&) {
+    why = "there is too little memory";
+  }
+  if (!why.empty() && leads())
     std::fprintf(stderr, "syncline: rank %d: no shared memory for variables (%s): each rank keeps its own\n", rank(),
-                 memory_->why().c_str());
+                 why.c_str());
 }
 
 NodeBlock NodeWire::take_node_memory() {

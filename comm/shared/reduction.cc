@@ -51,8 +51,8 @@ Reduction::Reduction(const Topology& topology, const SumTree& tree, AlgorithmRow
     slot.inbox = std::make_unique_for_overwrite<std::byte[]>(bytes(most));
     if (format == WireFormat::kSame) continue;
     slot.narrow = std::make_unique_for_overwrite<std::byte[]>(bytes(tree.own_blocks() * slice / 2));
-    slot.wide = std::make_unique_for_overwrite<std::byte[]>(bytes(most));
   }
+  if (format != WireFormat::kSame) wide_ = std::make_unique_for_overwrite<std::byte[]>(bytes(most));
 }
 
 Steps Reduction::run(const Collective& collective, std::span<std::byte* const> parts, bool direct,
@@ -309,7 +309,7 @@ void Reduction::add_up(Run& run, std::int64_t k, const ReduceRound& round) {
 // Finds the received sums, those in the wire's format widened.
 void Reduction::widen(Run& run, std::int64_t k, const ReduceRound& round) {
   PipelineSlot& slot = slot_of(k);
-  std::byte* wide = slot.wide.get();
+  std::byte* wide = wide_.get();
   for (std::size_t i = 0; i < round.receives.size(); ++i) {
     if (!is_narrow(run) || !round.receives[i].of_block) continue;
     const std::int64_t count = slot.slice.elements(round.receives[i].parts).size();

@@ -46,7 +46,7 @@ class Reduction {
     Slice slice;
     Memory sums;                    // of each of the node's blocks of ranks, one behind the other
     Memory narrow;                  // the same in the wire's format; then the result in that format
-    Memory inbox, wide;             // the received sums of a round; those in the wire's format, widened
+    Memory inbox;                   // the received sums of a round
     std::vector<const void*> come;  // the received sums, in the inbox or widened
     std::size_t next = 0;           // round that has started
   };
@@ -91,6 +91,7 @@ class Reduction {
   const AlgorithmRows algorithms_;
   std::vector<ReduceRounds> rounds_;  // of each algorithm that may be chosen
   std::array<PipelineSlot, kChunksInFlight> slots_;
+  Memory wide_;  // the received sums of the round that is being added up, from the wire's format
   std::vector<void*> buffers_;
   std::vector<const void*> terms_;
   Messages messages_;

@@ -101,6 +101,8 @@ struct DotKernelGrad {
     const Placement whole = Placement::replicated(), partial = Placement::partial();
     for (const Placement rows : {a, b})
       if (rows.is_split() && rows.axis != last) return {{rows, rows}, {partial}};
+    // How the kernel divides the sum depends on the columns, so ranks with a part of these have other bits.
+    if (args.by_parts && (a.is_split(last) || b.is_split(last))) return gathered(args);
     if (a.is_split(last)) return {{a, whole}, {Placement::split(0)}};
     if (b.is_split(last)) return {{whole, b}, {Placement::split(1)}};
     if (a.is_partial() != b.is_partial()) return {{a, b}, {partial}};

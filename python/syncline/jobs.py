@@ -224,9 +224,12 @@ class Checkpoints(Callback):
             self._lock.release()
 
     def _save(self):
-        """Returns whether the checkpoint was saved; always True on ranks other than 0."""
-        with ranks.whole_values([*self.model.weights, *self.model.optimizer.weights]):
-            return self._save_whole()
+        """Returns whether the checkpoint was saved; on ranks other than 0, whether all ranks had memory for it."""
+        try:
+            with ranks.whole_values([*self.model.weights, *self.model.optimizer.weights]):
+                return self._save_whole()
+        except MemoryError as error:  # on every rank
+            return self._cannot_save(self._folder, error)
 
     def _save_whole(self):
         if ranks.rank() != 0:
@@ -243,13 +246,16 @@ class Checkpoints(Callback):
             os.replace(link + ".tmp", link)
             sync_folder(self._folder)
         except (OSError, MemoryError) as error:
-            self._failure = f"'{path}': {error or type(error).__name__}"
-            print(f"syncline: cannot save {self._failure}; training goes on", file=sys.stderr)
-            return False
+            return self._cannot_save(path, error)
         self._failure = None
         self._saved, self._setting = self._counts(), setting().splitlines()
         self._remove_surplus()
         return True
+
+    def _cannot_save(self, path, error):
+        self._failure = f"'{path}': {error or type(error).__name__}"
+        print(f"syncline: cannot save {self._failure}; training goes on", file=sys.stderr)
+        return False
 
     def _write(self, path):
         while True:

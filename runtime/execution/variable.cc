@@ -1,8 +1,13 @@
 #include "syncline/backend/variable.h"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <new>
+#include <optional>
 
 #include "ops/graph/leaf.h"
+#include "runtime/placement/agreement.h"
 #include "runtime/placement/strategy.h"
 #include "syncline/backend/function.h"
 #include "syncline/backend/gradients.h"
@@ -44,7 +49,7 @@ void VariableState::unshare() {
   if (is_split())
     fail<Error>("variable '", name_,
                 "' is split between the nodes of a job (SYNCLINE_OPTIMIZER_STATE), and this rank has ",
-                "a part of it only; use it in that job's session, or set its value first");
+                "a part of it only; use it in that job's session");
   value_ = value_.copy();
   shared_.reset();
   changed_ = true;  // the ranks may change it apart from each other
@@ -90,33 +95,70 @@ Variable eye(const Shape& size, VariableOptions options) {
 
 namespace {
 
-// Collective if the variable is divided over ranks.
-Array gathered(const Variable& x) {
-  return Function({}, {x}, {}, "the value of '" + x.name() + "', which every rank must read")({})[0];
+bool is_divided(const Variable& x) {
+  const VariableState& state = x.state();
+  return (state.partial() && divides_partial_variables(Session::current().strategy())) ||
+         (state.is_split() && state.whole() == nullptr);
+}
+
+// Memory for values that are gathered one after the other.
+struct ValueRoom {
+  ValueRoom(std::span<const Variable> variables, bool keep) {
+    std::size_t largest = 0;
+    for (const Variable& v : variables)
+      largest = std::max(largest, static_cast<std::size_t>(v.shape().size()) * size_of(v.dtype()));
+    if (!keep) scratch = Array::uninitialized(DType::kUint8, {static_cast<std::int64_t>(largest)});
+    for (const Variable& v : variables)
+      values.push_back(keep ? Array::uninitialized(v.dtype(), v.shape())
+                            : Array::borrow(v.dtype(), v.shape(), scratch.raw()));
+  }
+  std::vector<Array> values;
+  Array scratch;  // of all values, on a rank that keeps none
+};
+
+// The whole values of divided variables. Collective, with the same variables and purpose on every rank. Only a rank
+// that keeps the values may use them.
+ValueRoom gathered(std::span<const Variable> divided, bool keep, std::string_view purpose) {
+  if (divided.empty()) return {divided, true};
+  const auto name = [&](const Variable& v) {
+    return join_text("the value of '", v.name(), "'", purpose.empty() ? "" : " for ", purpose,
+                     ", which every rank must read");
+  };
+  std::optional<ValueRoom> room;
+  try {
+    room.emplace(divided, keep);
+  } catch (const std::bad_alloc&) {
+  }
+  require_memory(Session::current().strategy(), name(divided.front()), room.has_value());
+  for (std::size_t i = 0; i < divided.size(); ++i)
+    Function({}, {divided[i]}, {}, name(divided[i])).run(std::span<const Array>{}, {&room->values[i], 1});
+  return std::move(*room);
 }
 
 }  // namespace
 
-Array get_value(const Variable& x) {
-  const VariableState& state = x.state();
-  if (state.is_split() && state.whole() != nullptr) return state.whole()->copy();
-  const bool divided =
-      (state.partial() && divides_partial_variables(Session::current().strategy())) || state.is_split();
-  return divided ? gathered(x) : state.value().copy();
-}
+Array get_value(const Variable& x) { return batch_get_value({&x, 1}).front(); }
 
-std::vector<Array> batch_get_value(std::span<const Variable> variables) {
+std::vector<Array> batch_get_value(std::span<const Variable> variables) { return batch_get_value(variables, {}); }
+
+std::vector<Array> batch_get_value(std::span<const Variable> variables, std::string_view purpose) {
+  std::vector<Variable> divided;
+  std::copy_if(variables.begin(), variables.end(), std::back_inserter(divided), &is_divided);
+  const ValueRoom wholes = gathered(divided, true, purpose);
   std::vector<Array> values;
-  for (const Variable& v : variables) values.push_back(get_value(v));
+  for (auto next = wholes.values.begin(); const Variable& v : variables) {
+    if (is_divided(v)) values.push_back(*next++);
+    else values.push_back(v.state().is_split() ? v.state().whole()->copy() : v.state().value().copy());
+  }
   return values;
 }
 
 void hold_values(std::span<const Variable> variables, bool keep) {
-  for (const Variable& v : variables) {
-    if (!v.state().is_split()) continue;
-    Array whole = gathered(v);
-    if (keep) v.state().hold(std::move(whole));
-  }
+  std::vector<Variable> split;
+  std::copy_if(variables.begin(), variables.end(), std::back_inserter(split),
+               [](const Variable& v) { return v.state().is_split(); });
+  ValueRoom wholes = gathered(split, keep, {});
+  for (std::size_t i = 0; keep && i < split.size(); ++i) split[i].state().hold(std::move(wholes.values[i]));
 }
 
 void release_values(std::span<const Variable> variables) {

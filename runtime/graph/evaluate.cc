@@ -37,7 +37,8 @@ Array evaluate(const Expr& e) {
                           .out_meta = node.outputs,
                           .scratch = scratch.raw(),
                           .random_step = nullptr,
-                          .slice = {}};
+                          .slice = {},
+                          .parts = {}};
     node.op->run(node.attrs.get(), args);
   }
   return result;

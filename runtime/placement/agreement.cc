@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cfenv>
 #include <cfloat>
+#include <new>
 #include <sstream>
 #include <unordered_map>
 
@@ -51,6 +52,16 @@ const char* denormal_mode() {
   if (flushes) return "denormal numbers flushed to zero";
   return ignores ? "denormal numbers taken as zero" : "denormal numbers kept";
 }
+
+class TooLittleMemory : public std::bad_alloc {
+ public:
+  TooLittleMemory(std::ptrdiff_t rank, std::string_view purpose)
+      : text_(join_text("rank ", rank, " has not enough memory for ", purpose)) {}
+  const char* what() const noexcept override { return text_.c_str(); }
+
+ private:
+  std::string text_;
+};
 
 // What ranks must agree on besides the graph. One line each, phrased to follow "rank 0 has".
 std::string describe_process(const Session& session, const Strategy& ranks) {
@@ -194,6 +205,13 @@ std::uint64_t agree_on_graph(const Session& session, Strategy& ranks, const std:
   SYNCLINE_CHECK(found.other > 0);
   fail<DisagreementError>("ranks 0 and ", found.other, " built different functions; the first difference (line ",
                           found.line, "): ", found.text, "; every rank must run the same program");
+}
+
+void require_memory(Strategy* ranks, std::string_view purpose, bool enough) {
+  std::vector<std::uint64_t> all{enough};
+  if (ranks != nullptr) all = gather_numbers(*ranks, all.front(), purpose);
+  const auto found = std::find(all.begin(), all.end(), 0);
+  if (found != all.end()) throw TooLittleMemory(found - all.begin(), purpose);
 }
 
 void agree_on_instruction_sets(Strategy& ranks, bool common) {

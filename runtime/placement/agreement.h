@@ -45,6 +45,10 @@ void agree_on_seeds(Strategy& ranks, std::span<RandomOp* const> random_ops);
 void agree_on_values(Strategy& ranks, const std::string& function, std::span<const std::string> names,
                      std::span<const std::uint64_t> digests);
 
+// Throws std::bad_alloc on all ranks if one has not `enough` memory for a collective: without it, that rank would leave
+// the others waiting. `ranks`: null for one process. Error messages name `purpose`.
+void require_memory(Strategy* ranks, std::string_view purpose, bool enough);
+
 // What determines a step's bits besides its graph, the seeds and the ranks: library version, instruction sets,
 // floating-point modes, options. One line each, phrased to follow "rank 0 has" and "was saved with". `ranks` may be
 // null. Not collective.

@@ -165,10 +165,11 @@ io::Checkpoint snapshot(const SavedModel& model, const Fit& fit, comm::Communica
     for (const Variable& v : *more) checkpoint.optimizer.push_back(weight_of(v));
   const std::vector<Variable> divided = divided_of(model);
   if (wire != nullptr && wire->size() > 1 && !divided.empty()) add_parts(divided, *wire, keep, checkpoint);
-  for (const Variable& v : split_of(model)) {
-    const Array whole = get_value(v);
-    if (keep) put_value(name_of(v), whole, checkpoint);
-  }
+  const std::vector<Variable> split = split_of(model);
+  hold_values(split, keep);
+  for (const Variable& v : split)
+    if (keep) put_value(name_of(v), *v.state().whole(), checkpoint);
+  release_values(split);
   if (!state.sums.empty()) checkpoint.notes[kSums] = text_of(state.sums);
   if (!state.random_runs.empty()) checkpoint.notes[kRandomRuns] = nlohmann::json(state.random_runs).dump();
   for (const Callback* callback : fit.options().callbacks)

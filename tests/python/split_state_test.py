@@ -2,7 +2,7 @@
 
 import pytest
 
-from launching import run
+from launching import launch, run
 
 # Trains, saves in two ways, and continues with what was saved. Prints digests.
 PROGRAM = """
@@ -49,3 +49,41 @@ def test_saved_and_continued(layout, tmp_path):
     assert split == trained("auto")
     assert split[1] == split[2] == split[4]
     assert split[3] == split[5]
+
+
+# A save by rank 0 alone, which needs all ranks; then the other ranks do something else.
+GUARDED = """
+    import sys
+    import keras
+    import numpy as np
+    from syncline import distributed
+
+    folder, then = sys.argv[1:]
+    model = keras.Sequential([keras.layers.Dense(50, input_shape=(20,)), keras.layers.Dense(3)])
+    model.compile(keras.optimizers.Adam(), "mse")
+    model.fit(np.ones((16, 20)), np.ones((16, 3)), verbose=0)
+    if distributed.rank() == 0:
+        model.save(folder + "/best.h5")
+    exec(then)
+    print("not refused")
+"""
+
+
+@pytest.mark.parametrize(
+    "then, text",
+    [
+        ("model.save(folder + '/last.h5')", "/best.h5', which every rank must read"),
+        ("model.save_weights(folder + '/last.h5')", "/last.h5' of rank 0, and rank 0 reads variables that are split between nodes"),
+        ("model.fit(np.ones((16, 20)), np.ones((16, 3)), verbose=0)", ", which every rank must read"),
+    ],
+)
+@pytest.mark.parametrize("layout", ["messages", "by_node"])
+def test_guarded_save_is_refused(then, text, layout, tmp_path):
+    ended = launch(3, GUARDED, str(tmp_path), then, layout=layout, SYNCLINE_OPTIMIZER_STATE="split", SYNCLINE_SHARE_FROM="64")
+    assert ended.code == 65 and text in ended.err and "not refused" not in ended.out, ended
+    assert ended.seconds < 60 and not (tmp_path / "last.h5").exists(), ended
+
+
+def test_guarded_save_of_whole_variables(tmp_path):
+    launched = launch(3, GUARDED, str(tmp_path), "model.save(folder + '/last.h5')", layout="messages", SYNCLINE_SHARE_FROM="64")
+    assert launched.code == 0 and (tmp_path / "last.h5").exists(), launched

@@ -214,8 +214,8 @@ TEST(Parts, RefusesOtherNumbers) {
       "there are 2 parts of a batch, but with NCCL or a 16-bit wire format sums depend on the ranks");
 }
 
-// Sums over an axis before the rows, a loop over the rows with a weight's gradient, and extremes of zeros of both
-// signs.
+// Sums over an axis before the rows, a loop over the rows with a weight's gradient, extremes of zeros of both signs,
+// and the gradient of a product whose columns are the batch.
 TEST(Parts, OtherOperationsHaveEqualBits) {
   const auto computed = [](int ranks) {
     std::vector<Array> results;
@@ -226,13 +226,16 @@ TEST(Parts, OtherOperationsHaveEqualBits) {
                const Expr by_time = permute_dimensions(x, {1, 0, 2});
                const Expr mapped = map_fn([&](const Expr& row) { return sum(row * w); }, x);
                const Expr zeros = x * 0.0;
+               const Variable memory = drawn({4096, 64}, 2, "memory"), query = drawn({3, 64}, 3, "query");
+               const Expr found = dot(memory, permute_dimensions(dot(mean(x, {1}), query), {1, 0}));
                const std::vector<Expr> roots{sum(by_time, {0}),
                                              var(by_time, {0}),
                                              softmax(by_time, 0),
                                              mapped,
                                              gradients(sum(square(mapped)), std::vector<Variable>{w})[0],
                                              max(zeros, {0}),
-                                             min(zeros, {0})};
+                                             min(zeros, {0}),
+                                             gradients(sum(square(found)), std::vector<Variable>{query})[0]};
                std::vector<Array> own = Function({x}, roots)({batch({21, 40, 3}, 1)});
                if (wire.rank() != 0) return;
                for (const Array& result : own) results.push_back(result.copy());

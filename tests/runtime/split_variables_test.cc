@@ -2,10 +2,23 @@
 // the bits of variables that each rank keeps.
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <new>
+
 #include "tests/runtime/shared_variables.h"
 
 namespace syncline::testing {
 namespace {
+
+// A sanitizer needs the address space.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kLimitMemory = false;
+#else
+constexpr bool kLimitMemory = true;
+#endif
 
 TEST(SplitVariables, HaveTheBitsOfOwnVariables) {
   expect_bits_of_own({{0, 1}, {0, 1, 2}, {0, 0, 1, 1}, {0, 0, 0, 1}, {0, 1, 1}}, kSplits);
@@ -105,6 +118,42 @@ TEST(SplitVariables, OneRankReadsHeldValuesAlone) {
            },
            kSplits, 5, {0, 1});
   expect_bits(held, gathered, "held");
+}
+
+// Rank 0 needs memory for both values, rank 1 for one, and together they have too little.
+TEST(SplitVariables, TooLittleMemoryForTheirValuesOnOneRankIsAnErrorOnAll) {
+  if (!kLimitMemory) GTEST_SKIP();
+  constexpr std::int64_t kElements = std::int64_t{25} << 20;  // 100 MiB: malloc keeps no such block for later
+  constexpr std::size_t kRoom = std::size_t{250} << 20;
+  on_ranks(2,
+           [&](comm::Communicator& wire) {
+             const std::vector<Variable> variables{zeros(Shape{kElements}), ones(Shape{kElements})};
+             Function({}, {}, {update(variables[0], variables[0] + 1.0), update(variables[1], variables[1] + 2.0)})({});
+             ASSERT_TRUE(variables[0].state().is_split() && variables[1].state().is_split());
+             const bool keep = wire.rank() == 0;
+             hold_values(variables, keep);
+             release_values(variables);
+             wire.barrier({.plan = 1});
+             rlimit before{};
+             ::getrlimit(RLIMIT_AS, &before);
+             if (keep) {
+               std::size_t pages = 0;
+               std::ifstream("/proc/self/statm") >> pages;
+               const rlimit limit{pages * static_cast<std::size_t>(::getpagesize()) + kRoom, before.rlim_max};
+               ASSERT_EQ(::setrlimit(RLIMIT_AS, &limit), 0);
+             }
+             wire.barrier({.plan = 2});
+             EXPECT_THROW(hold_values(variables, keep), std::bad_alloc);
+             wire.barrier({.plan = 3});
+             if (keep) ::setrlimit(RLIMIT_AS, &before);
+             wire.barrier({.plan = 4});
+             hold_values(variables, keep);
+             if (keep) {
+               EXPECT_EQ(get_value(variables[1]).data<float>()[kElements - 1], 3.f);
+             }
+             release_values(variables);
+           },
+           kSplits, 5, {0, 1});
 }
 
 }  // namespace

@@ -206,11 +206,9 @@ TEST(Doctor, OpenBlasThatDiffers) {
 
 TEST(Doctor, PartsOfABatch) {
   EXPECT_TRUE(check_parts(0, 5).empty());
-  EXPECT_EQ(check_parts(8, 2).front(),
-            (Finding{Level::kOk, "parts",
-                     "8 parts of a batch (SYNCLINE_PARTS), 4 a rank: equal bits on any number of "
-                     "ranks",
-                     ""}));
+  EXPECT_EQ(
+      check_parts(8, 2).front(),
+      (Finding{Level::kOk, "parts", "8 parts of a batch (SYNCLINE_PARTS), 4 a rank: equal bits on 1 to 8 ranks", ""}));
   const Finding uneven = check_parts(8, 3).front(), few = check_parts(8, 9).front();
   EXPECT_EQ(uneven.level, Level::kWarn);
   EXPECT_CONTAINS(uneven.text, "up to 4 a rank: 3 ranks are no faster than 2");

@@ -32,7 +32,7 @@ class ProfileTable : public ::testing::Test {
 };
 
 TEST_F(ProfileTable, SumsByKind) {
-  const Outcome outcome = show(std::string(kHead) + kLines);
+  const Outcome outcome = show(join_text(kHead, kLines));
   ASSERT_EQ(outcome.status, 0) << outcome.output;
   // The limits allow 0.4 s for the first line and 0.2 s for the second.
   EXPECT_EQ(outcome.output,
@@ -43,11 +43,11 @@ TEST_F(ProfileTable, SumsByKind) {
 }
 
 TEST_F(ProfileTable, SumsByLayerAndByOperands) {
-  const Outcome layers = show(std::string(kHead) + kLines, "--by layer --top 2");
+  const Outcome layers = show(join_text(kHead, kLines), "--by layer --top 2");
   EXPECT_EQ(layers.status, 0);
   EXPECT_NE(layers.output.find("     0.80  dense_1\n"), std::string::npos) << layers.output;
   EXPECT_NE(layers.output.find("     0.67  dense_2\n1 more; --top 0 prints all\n"), std::string::npos) << layers.output;
-  const Outcome steps = show(std::string(kHead) + kLines, "--by what --top 0");
+  const Outcome steps = show(join_text(kHead, kLines), "--by what --top 0");
   EXPECT_NE(steps.output.find("  dot b\n"), std::string::npos) << steps.output;
   EXPECT_EQ(show(kLines, "--by color").status, 2);
 }
@@ -65,7 +65,7 @@ TEST_F(ProfileTable, RefusesOtherFiles) {
   const Outcome folder = io::run_shell(SYNCLINE_PROGRAM " profile " + scratch_.directory());
   EXPECT_EQ(folder.status, 1);
   EXPECT_NE(folder.output.find(scratch_.directory() + ": is a folder"), std::string::npos) << folder.output;
-  const Outcome cut = show(std::string(kHead) + "{\"kind\":\"dot\",\n");
+  const Outcome cut = show(join_text(kHead, "{\"kind\":\"dot\",\n"));
   EXPECT_EQ(cut.status, 1);
   EXPECT_NE(cut.output.find("line 2 is not of a profile"), std::string::npos) << cut.output;
   EXPECT_EQ(io::run_shell(SYNCLINE_PROGRAM " profile " + scratch_.path("none")).status, 1);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "syncline/checkpoint/checkpoint.h"
+#include "syncline/error.h"
 #include "tests/io/scratch.h"
 
 namespace syncline::tools {
@@ -13,7 +14,7 @@ using io::Outcome;
 using io::Scratch;
 
 Outcome verify(const std::string& arguments) {
-  return io::run_shell(std::string(SYNCLINE_PROGRAM) + " verify " + arguments);
+  return io::run_shell(join_text(SYNCLINE_PROGRAM, " verify ", arguments));
 }
 
 // Flips a bit of the float `value`, which occurs once.

@@ -138,7 +138,7 @@ Findings check_parts(int parts, int ranks) {
   const std::vector<int> first = first_parts(ranks, parts);
   for (std::size_t r = 1; r < first.size(); ++r) most = std::max(most, first[r] - first[r - 1]);
   if (most * ranks == parts)
-    return {{Level::kOk, kParts, fmt::format("{}, {} a rank: equal bits on any number of ranks", all, most), ""}};
+    return {{Level::kOk, kParts, fmt::format("{}, {} a rank: equal bits on 1 to {} ranks", all, most, parts), ""}};
   return {{Level::kWarn, kParts,
            fmt::format("{}, up to {} a rank: {} ranks are no faster than {}", all, most, ranks, parts / most),
            fmt::format("use {} ranks, or {}", parts / most, std::bit_ceil(static_cast<unsigned>(ranks)))}};

@@ -162,11 +162,14 @@ Variable eye(T size, VariableOptions options = {}) {
 }
 
 // A copy of the value. For a partial variable, and for one that is split between nodes, the call is a collective step:
-// every rank must call it.
+// every rank must call it, and throws std::bad_alloc on all ranks if one has too little memory.
 Array get_value(const Variable& x);
 std::vector<Array> batch_get_value(std::span<const Variable> variables);
+// As above. Ranks that read such variables for different purposes, as the name of a file, throw DisagreementError.
+std::vector<Array> batch_get_value(std::span<const Variable> variables, std::string_view purpose);
 // Gathers the values of those variables that are split between nodes. get_value on a rank with `keep` then needs no
-// other rank, until the variable changes or release_values. Collective: with the same variables on every rank.
+// other rank, until the variable changes or release_values. Collective: with the same variables on every rank. Throws
+// std::bad_alloc on all ranks if one has too little memory.
 void hold_values(std::span<const Variable> variables, bool keep);
 void release_values(std::span<const Variable> variables);
 // Throws ShapeError or DTypeError if the value does not fit; then nothing changes.

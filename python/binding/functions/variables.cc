@@ -4,7 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <variant>
+#include <optional>
 
 #include "ops/graph/leaf.h"
 #include "python/binding/binding.h"
@@ -92,27 +92,41 @@ std::vector<Variable> variables_in(nb::handle xs, const char* caller) {
   return variables;
 }
 
-// Reads all values while it holds the session, so no step runs in between.
-nb::list get_all(nb::handle xs) {
-  std::vector<std::variant<Variable, SparseVariable>> variables;
+// Reads all values while it holds the session, so no step runs in between. Dense ones first: `purpose` is theirs.
+nb::list get_all(nb::handle xs, const std::string& purpose) {
+  std::vector<Variable> dense;
+  std::vector<std::optional<SparseVariable>> variables;  // empty: the next one of `dense`
   for (nb::handle x : nb::iter(xs)) {
-    if (SparseVariableTensor* sparse = nullptr; nb::try_cast(x, sparse) && sparse != nullptr)
-      variables.emplace_back(sparse->variable);
-    else variables.emplace_back(variable_of(x, "get_value"));
+    SparseVariableTensor* sparse = nullptr;
+    if (nb::try_cast(x, sparse) && sparse != nullptr) variables.emplace_back(sparse->variable);
+    else variables.emplace_back(), dense.push_back(variable_of(x, "get_value"));
   }
-  using Read = std::variant<Array, SparseArray>;
-  std::vector<Read> values;
+  std::vector<Array> arrays;
+  std::vector<SparseArray> matrices;
   {
     const Alone alone;
+    arrays = batch_get_value(dense, purpose);
     for (const auto& variable : variables)
-      values.push_back(std::visit([](const auto& x) -> Read { return get_value(x); }, variable));
+      if (variable) matrices.push_back(get_value(*variable));
   }
   nb::list result;
-  for (Read& value : values) {
-    if (const auto* sparse = std::get_if<SparseArray>(&value)) result.append(sparse_to(*sparse));
-    else result.append(array_to(std::move(std::get<Array>(value))));
-  }
+  auto array = arrays.begin();
+  auto matrix = matrices.begin();
+  for (const auto& variable : variables)
+    if (variable) result.append(sparse_to(*matrix++));
+    else result.append(array_to(std::move(*array++)));
   return result;
+}
+
+// Whether reading these variables takes all ranks because their rows are split between nodes.
+bool are_split(nb::handle xs) {
+  bool split = false;
+  for (nb::handle x : nb::iter(xs))
+    if (!nb::isinstance<SparseVariableTensor>(x)) {
+      const VariableState& state = variable_of(x, "get_value").state();
+      split = split || (state.is_split() && state.whole() == nullptr);
+    }
+  return split;
 }
 
 void bind_updates(nb::module_& m) {
@@ -160,7 +174,8 @@ void bind_variables(nb::module_& m) {
     Tensor* found = nullptr;
     return nb::try_cast(x, found) && found != nullptr && is_placeholder(found->expr);
   });
-  m.def("batch_get_value", &get_all);
+  m.def("batch_get_value", &get_all, nb::arg(), nb::arg() = "");
+  m.def("are_split", &are_split);
   m.def("hold_values", [](nb::handle xs, bool keep) {
     const std::vector<Variable> variables = variables_in(xs, "hold_values");
     const Alone alone;

@@ -43,8 +43,9 @@ def shard(*values: Any):
     Returns:
         The rows of one value, or a tuple of the rows of several values. Arrays are sliced, so the results are views.
     Raises:
-        ValueError: if the numbers of rows differ, or there are fewer rows than ranks.
+        ValueError: if the numbers of rows differ, or there are fewer rows than ranks; on several ranks with parts of the batch.
     """
+    _refuse_parts("shard")
     lengths = sorted({len(array) for array in _arrays(values)})
     if len(lengths) > 1:
         raise ValueError(f"shard: the arrays have {lengths} rows; give arrays with equal numbers of rows")
@@ -53,6 +54,15 @@ def shard(*values: Any):
         raise ValueError(f"shard: {lengths[0]} rows for {ranks.size()} ranks; give at least one row for each rank")
     own = _map(lambda array: array[ranks.rank() * each : (ranks.rank() + 1) * each], values)
     return own[0] if len(values) == 1 else own
+
+
+def _refuse_parts(caller):
+    # Their batches have other rows on another number of ranks.
+    if ranks.parts() > 0 and ranks.size() > 1:
+        raise ValueError(
+            f"{caller}: with parts of the batch (SYNCLINE_PARTS) the batches must be those of one process; use ShardedSequence, or feed "
+            "the whole batch on every rank"
+        )
 
 
 def _arrays(values):
@@ -142,12 +152,13 @@ class EvenSteps:
         how: "max": the largest number of batches of any rank; ranks with fewer feed empty arrays in the last steps, so every row is
             used. "min": the smallest number of batches of any rank; the last batches of the others are left out.
     Raises:
-        ValueError: on every rank, if one has no batches; `how` is neither "max" nor "min".
+        ValueError: on every rank, if one has no batches; `how` is neither "max" nor "min"; on several ranks with parts of the batch.
     """
 
     use_sequence_api = True
 
     def __init__(self, sequence: Any, how: str = "max"):
+        _refuse_parts("EvenSteps")
         self._sequence, self._own, self._without_rows = sequence, len(sequence), None
         fewest, self._steps = ranks.agree_steps(self._own), ranks.agree_steps(self._own, how)
         if fewest == 0:
@@ -179,22 +190,31 @@ class EvenSteps:
 def _epoch_logs(module):
     if hasattr(module, "__path__"):
         return  # a package, which imports the class from its module
-    # An epoch's logs are averages over this process's rows. Callbacks on each rank decide by them, so under local feeds the ranks'
-    # logs are made equal.
-    original = module.BaseLogger.on_epoch_end
+    # An epoch's logs are averages over this process's rows. Callbacks on each rank decide by them, so under local feeds the ranks' logs are
+    # made equal: those of one process, which has all rows of each batch.
+    logger = module.BaseLogger
+    original, original_end = logger.on_batch_end, logger.on_epoch_end
+
+    def on_batch_end(self, batch, logs=None):
+        if ranks.is_rank() and _core.local_feeds():
+            self.__dict__.setdefault("_batches", []).append(dict(logs or {}))
+        original(self, batch, logs)
 
     def on_epoch_end(self, epoch, logs=None):
-        if not (ranks.is_rank() and _core.local_feeds()):
-            return original(self, epoch, logs)
+        batches = self.__dict__.pop("_batches", None)
+        if batches is None:
+            return original_end(self, epoch, logs)
         own = self.seen, self.totals
-        names = sorted(set(self.totals) - set(self.stateful_metrics))
-        sums = ranks.all_reduce(np.array([self.seen] + [self.totals[name] for name in names], float))
-        self.seen, self.totals = sums[0], {**self.totals, **dict(zip(names, sums[1:]))}
-        original(self, epoch, logs)
+        rows = ranks.all_reduce(np.array([batch.get("size", 0) for batch in batches], np.int64))
+        self.on_epoch_begin(epoch)
+        for index, (batch, size) in enumerate(zip(batches, rows.tolist())):
+            original(self, index, {**batch, "size": size})
+        original_end(self, epoch, logs)
         self.seen, self.totals = own
         if logs is not None:
             logs.update(ranks.broadcast(dict(logs)))
 
+    logger.on_batch_end = on_batch_end
     module.BaseLogger.on_epoch_end = on_epoch_end
 
 

@@ -17,13 +17,16 @@ import os
 import time
 
 from syncline import _core
-from syncline.distribution import folders, own_files, quiet, ranks
+from syncline.distribution import folders, own_files, quiet, ranks, reads
 from syncline.keras_support.compat import called_from_keras
 from syncline.keras_support.import_hook import after_import
 
-# How long another rank waits for the next note of rank 0: after rank 0 has begun the file; before it has; and if rank 0 has begun another
-# file that this rank does not write, so the names may differ. Then the rank writes its own file.
-_SECONDS_WHILE_WRITTEN, _SECONDS, _SECONDS_AFTER_OTHERS = 600, 60, 5
+# How long another rank waits for rank 0 to begin the file: in general, and if rank 0 has begun another file that this rank does not write,
+# so the names may differ. Then the rank writes its own file.
+_SECONDS, _SECONDS_AFTER_OTHERS = 60, 5
+
+# How long it waits for rank 0 to complete a file that it has begun, if there is neither a note of rank 0 nor a change of the file.
+_SECONDS_WHILE_WRITTEN = 600
 
 # On ranks other than 0, by a file's number: how often this rank was to write it, and how often rank 0 has begun and completed it.
 _ours, _begun, _ended = collections.Counter(), collections.Counter(), collections.Counter()
@@ -51,6 +54,7 @@ def _begin(path):
     """Called before a file that rank 0 writes and the other ranks drop."""
     if not ranks.is_rank():
         return
+    reads.set_file(os.fsdecode(path))
     if ranks.rank() == 0:
         _core.post_note(_number(path))
     else:
@@ -61,7 +65,9 @@ def take_note():
     """Takes the next note of rank 0 and returns it; None if there is none."""
     note = _core.take_note()
     if note is not None:
-        if note & own_files.KIND:
+        if note == reads.NOTE:
+            reads.heard()
+        elif note & own_files.KIND:
             own_files.heard(note)
         else:
             (_ended if note & 1 else _begun)[note & ~1] += 1
@@ -72,21 +78,30 @@ def _end(path, tell=True):
     """On rank 0: posts that the file is complete. On others: waits for this. Returns False if rank 0 does not write the file."""
     if not ranks.is_rank():
         return True
+    reads.set_file("")
     number = _number(path)
     if ranks.rank() == 0:
         _core.post_note(number | 1)
         return True
-    last = time.monotonic()
+    last, size = time.monotonic(), _size(path)
     while _ended[number] < _ours[number]:
         note = take_note()
         if note is not None:
             last = last if note & own_files.KIND else time.monotonic()
             continue
-        if _begun[number] >= _ours[number]:
+        reads.require_rank_0(os.fsdecode(path))
+        begun = _begun[number] >= _ours[number]
+        if begun:
             limit = _SECONDS_WHILE_WRITTEN
         else:
             limit = _SECONDS_AFTER_OTHERS if any(_begun[other] > _ours[other] for other in _begun) else _SECONDS
         if time.monotonic() - last > limit:
+            before, size = size, _size(path)
+            if begun and size != before:
+                last = time.monotonic()
+                continue
+            if begun:
+                raise _core.StallError(f"rank 0 has begun to write '{os.fsdecode(path)}', and has not gone on for {limit} s")
             _ours[number] -= 1
             _tell_of_names(path)
             return False
@@ -94,6 +109,14 @@ def _end(path, tell=True):
     if tell:
         _tell_of_folders(path)
     return True
+
+
+def _size(path):
+    """Size and time of the last change of a file; None if there is none."""
+    with contextlib.suppress(OSError):
+        state = os.stat(path)
+        return state.st_size, state.st_mtime_ns
+    return None
 
 
 def _tell_of_names(path):

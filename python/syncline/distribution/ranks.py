@@ -17,6 +17,7 @@ import numpy as np
 
 from syncline import _core
 from syncline.distribution.collectives import Group
+from syncline.keras_support.import_hook import after_import
 from syncline.types import Sequence
 
 # The environment variable that marks processes started by a rank.
@@ -27,7 +28,7 @@ _JOB = ("PMIX_NAMESPACE", "PMI_JOBID", "SLURM_JOB_ID", "SLURM_STEP_ID", "PALS_AP
 
 # What sets the number of threads in the BLAS of NumPy's wheels and of distributions: OpenBLAS, MKL, BLIS.
 _SET_BLAS_THREADS = ("scipy_openblas_set_num_threads64_", "openblas_set_num_threads64_", "openblas_set_num_threads", "MKL_Set_Num_Threads")
-_SET_BLAS_THREADS += ("bli_thread_set_num_threads",)
+_SET_BLAS_THREADS += ("scipy_openblas_set_num_threads", "bli_thread_set_num_threads")
 
 _rank, _size, _local_rank, _job = 0, 1, 0, ""
 _is_worker = _entered = False
@@ -165,7 +166,7 @@ def set_parts(parts: int):
     if not _entered:
         _enter()
     _core.set_parts(parts)
-    _keep_numpy_bits()
+    _keep_blas_bits()
 
 
 def join():
@@ -202,16 +203,20 @@ def _enter():
 
         atexit.register(_core.leave, 0)
     _entered = True
-    _keep_numpy_bits()
+    _keep_blas_bits()
 
 
-def _keep_numpy_bits():
-    """With parts, limits NumPy's linear algebra to one thread. It rounds differently with another number of threads, which follows from the
-    rank's processors. Keras's Orthogonal initializer calls it.
+def _keep_blas_bits():
+    """With parts, limits the linear algebra of NumPy and SciPy to one thread. It rounds differently with another number of threads, which
+    follows from the rank's processors. Keras's Orthogonal initializer and ImageDataGenerator's whitening call it.
     """
-    if parts() == 0:
-        return
-    library = ctypes.CDLL(np.linalg._umath_linalg.__file__)  # finds the functions of the libraries that it links to
+    if parts() > 0:
+        _use_one_blas_thread(np.linalg._umath_linalg)
+        after_import("scipy.linalg._fblas", _use_one_blas_thread)  # SciPy has a library of its own
+
+
+def _use_one_blas_thread(module):
+    library = ctypes.CDLL(module.__file__)  # finds the functions of the libraries that it links to
     for name in _SET_BLAS_THREADS:
         if hasattr(library, name):
             getattr(library, name)(1)

@@ -6,7 +6,7 @@ from itertools import count
 from operator import itemgetter
 
 from syncline import _core
-from syncline.distribution import ranks
+from syncline.distribution import ranks, reads
 from syncline.functions.tensors import _marked, _name, is_tensor, is_variable
 from syncline.types import (
     Any,
@@ -180,7 +180,7 @@ def batch_get_value(ops: Sequence[TensorLike]) -> List[Any]:
         for i, value in zip(chosen, _core.Function([], [values[i] for i in chosen], [], "batch_get_value")([])):
             values[i] = value
     chosen = [i for i, x in enumerate(values) if is_variable(x)]
-    for i, value in zip(chosen, _core.batch_get_value([values[i] for i in chosen])):
+    for i, value in zip(chosen, reads.values_of([values[i] for i in chosen])):
         values[i] = value
     return values
 
