@@ -12,7 +12,7 @@ The model. A message takes latency + bytes / bandwidth (alpha and beta). An all-
   tree          up and down a binary tree of nodes, with a binary tree of ranks below each node, in pieces; the two children of a
                 parent send one after the other
   hierarchical  Syncline's: the ranks of a node sum their buffers in shared memory, then nodes exchange sums in the rounds of
-                comm/shared, whose time benchmarks/simulate computes (benchmarks/scaling/model.h), with a gap between messages
+                comm/rounds, whose time benchmarks/simulate computes (benchmarks/scaling/model.h), with a gap between messages
 The model simulates a step: it computes, submits buckets and waits for them in the order of its profile; the wire transfers one bucket
 at a time. Not in the model: random delays of ranks, and traffic of other jobs.
 """

@@ -165,6 +165,7 @@ def plot(measured, model):
 def report(measured):
     machine, model = measured["machine"], next(iter(measured["profiles"]))
     name, network = next(iter(ASSUMED.items()))
+    rate, latency, gap = (network[what] for what in ("bandwidth", "latency", "gap"))
     simulated = simulated_efficiency(measured, network, "mlp_wide", 256, 4)
     modelled = [efficiency(measured, network, measured["profiles"]["mlp_wide"], "hierarchical", 4, n) for n in (1024, 4096)]
     return "\n".join(
@@ -190,7 +191,7 @@ def report(measured):
             "",
             *check_lines(measured),
             "",
-            "The model is least accurate for MPI's tree, because it does not overlap the way up with the way down. While several",
+            "The model is least accurate for MPI's tree, in both directions. While several",
             "nodes exchange data, the bandwidth that TCP achieves varies from run to run. A load above 2 means that other",
             "processes were running; some rows then deviate.",
             "",
@@ -198,7 +199,8 @@ def report(measured):
             "",
             "`build/release/benchmarks/simulate` runs the wire's own code for many nodes of one rank in virtual time: agreement, pieces",
             "and rounds as on a cluster, messages that exist as lengths. Memory and sums take no time. The model computes the same",
-            f"rounds without running them. The network is {name}.",
+            f"rounds without running them. The network is {name}: {rate / 1e9:.0f} GB/s, {latency * 1e6:.0f} us, and {gap * 1e6:.1f} us a",
+            f"message at its sender. The limit is 2 (M - 1) / M times the bytes at {rate / 1e9:.0f} GB/s on M nodes.",
             "",
             *simulation_lines(network),
             "",

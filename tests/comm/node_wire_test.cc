@@ -117,6 +117,19 @@ TEST(NodeWire, GatherOnNodes) {
   spawn_ranks(65, check_gather_on_nodes, {.node_of_rank = many});
 }
 
+TEST(NodeWire, EightNodesOfEightRanks) {
+  std::vector<int> many;
+  for (int r = 0; r < 64; ++r) many.push_back(r / 8);
+  spawn_ranks(64,
+              [](Communicator& c) {
+                check_order_of_sums(c);
+                check_all_gather(c);
+                check_gather_on_nodes(c);
+                check_many_tickets(c);
+              },
+              {.node_of_rank = many});
+}
+
 // Parts of many sizes, in shared and in private memory, in place and from other memory.
 TEST(NodeWire, AllGather) {
   for (const std::vector<int>& layout : kLayouts)

@@ -1,7 +1,8 @@
-// graphs_fuzz [--first SEED] [--count PROGRAMS | --seconds S] [--findings N] [--coverage LEAST] [--show SEED]
-// [--no-shrink]: draws a program for each seed and computes it in all ways (ways.h). Shrinks the first program that
-// fails, prints it as a C++ case, and exits with 1 (--findings N: after N programs). --coverage: LEAST graphs must
-// contain each registered op, and LEAST graphs must differentiate each op with a gradient. --show prints a program.
+// graphs_fuzz [--first SEED] [--count PROGRAMS | --seconds S] [--findings N] [--coverage LEAST] [--by-parts LEAST]
+// [--show SEED] [--no-shrink]: draws a program for each seed and computes it in all ways (ways.h). Shrinks the first
+// program that fails, prints it as a C++ case, and exits with 1 (--findings N: after N programs). --coverage: LEAST
+// graphs must contain each registered op, and LEAST graphs must differentiate each op with a gradient. --by-parts:
+// LEAST graphs must run with parts of the batch. --show prints a program.
 //
 // A child process computes the programs, so a crash and a hang are findings too.
 #include <fcntl.h>
@@ -31,7 +32,7 @@ constexpr unsigned kHang = 40;  // seconds
 struct Options {
   std::uint64_t first = 1, count = ~std::uint64_t{0};
   double seconds = 1e9;
-  int findings = 1, coverage = 0;
+  int findings = 1, coverage = 0, by_parts = 0;
   std::uint64_t show = 0;
   bool shrink = true;
 };
@@ -60,7 +61,9 @@ Shared* shared() {
 // A program's failure, "" if there is none.
 std::string failure_of(const Program& program, Coverage* coverage) {
   try {
-    return run_ways(program, coverage);
+    const std::string found = run_ways(program, coverage);
+    if (coverage != nullptr && runs_by_parts(program)) ++coverage->by_parts;
+    return found;
   } catch (const Rejected&) {
     ++shared()->rejected;
   } catch (const InternalError& e) {
@@ -102,8 +105,9 @@ int run_programs(const Options& options, std::uint64_t first, Clock::time_point 
     return 1;
   }
   shared()->done = true;
-  if (options.coverage == 0) return 0;
-  const std::string missing = check_coverage(coverage, options.coverage);
+  std::string missing = options.coverage == 0 ? "" : check_coverage(coverage, options.coverage);
+  if (coverage.by_parts < options.by_parts)
+    missing += join_text("coverage: only ", coverage.by_parts, " graphs ran with parts of the batch\n");
   say(missing);
   return missing.empty() ? 0 : 1;
 }
@@ -203,6 +207,7 @@ int main(int argc, char** argv) {
     else if (name == "--seconds") options.seconds = std::stod(value);
     else if (name == "--findings") options.findings = std::stoi(value);
     else if (name == "--coverage") options.coverage = std::stoi(value);
+    else if (name == "--by-parts") options.by_parts = std::stoi(value);
     else if (name == "--show") options.show = std::stoull(value);
     else {
       std::cerr << "graphs_fuzz: no option " << name << "\n";

@@ -259,9 +259,8 @@ std::string run_on_ranks(const Program& program, Base& base, bool open, int rank
   return compare_all(program, base, got[0], way, true);
 }
 
-// With parts of the batch, several ranks have the bits of one. Sparse inputs have no parts.
+// With parts of the batch, several ranks have the bits of one.
 std::string run_by_parts(const Program& program, Base& base, bool open, const FeedOf& feed) {
-  if (std::ranges::any_of(program.inputs, &Input::sparse)) return {};
   const auto of_rank = [&](int) { return feed; };
   std::vector<Outcome> one, several;
   std::string found;
@@ -386,7 +385,7 @@ std::string run_ways(const Program& drawn, Coverage* coverage) {
   const FeedOf feed = [&program](const Input& input, std::size_t call) {
     return value_in(program, input, call, false);
   };
-  if (found.empty() && program.seed % 10 == 0) found = run_by_parts(program, *base, open, feed);
+  if (found.empty() && runs_by_parts(program)) found = run_by_parts(program, *base, open, feed);
   for (const int ranks : program.ranks) {
     if (found.empty()) found = run_on_ranks(program, *base, open, ranks, false, [&](int) { return feed; });
     if (found.empty()) found = refuse_on_ranks(program, *base, open, ranks, feed);

@@ -3,6 +3,7 @@
 // must agree with differences.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <span>
 #include <string>
@@ -12,10 +13,16 @@
 
 namespace syncline::graphs {
 
-// Per op: the number of graphs that compute it, and that differentiate it.
 struct Coverage {
+  // Per op: the number of graphs that compute it, and that differentiate it.
   std::map<std::string, std::pair<int, int>, std::less<>> graphs;
+  int by_parts = 0;  // graphs that have run with parts of the batch
 };
+
+// Whether a program also runs with parts of the batch, which sparse inputs do not have.
+inline bool runs_by_parts(const Program& program) {
+  return program.seed % 8 == 0 && std::ranges::none_of(program.inputs, &Input::sparse);
+}
 
 // The roots of the bodies of a loop or a branch; empty for other nodes.
 std::vector<Expr> body_of(const Expr& node);

@@ -10,6 +10,7 @@
 #include "syncline/backend/shape.h"
 #include "syncline/backend/sparse.h"
 #include "syncline/backend/sparse_variable.h"
+#include "tests/ops/refusal.h"
 #include "tests/runtime/ranks.h"
 #include "tests/runtime/support.h"
 
@@ -55,6 +56,17 @@ std::vector<Array> train_on(const std::function<SparseArray(const SparseArray&)>
   results.push_back(get_value(w));
   results.push_back(get_value(table).to_dense());
   return results;
+}
+
+TEST(SparseOnRanks, HaveNoPartsOfTheBatch) {
+  on_ranks(2,
+           [](comm::Communicator&) {
+             const Expr x = sparse_input(7);
+             Function f({x}, {to_dense(x)}, {}, "f");
+             expect_refused<ValueError>([&] { f({skewed(9, 7, 1)}); },
+                                        "f: a sparse input cannot be divided into the parts of a batch");
+           },
+           {.parts = 8});
 }
 
 TEST(SparseOnRanks, GlobalFeeds) {

@@ -44,6 +44,21 @@ TEST_F(Accumulated, BehindAnUpdateNoRankHoldsAPart) {
   }
 }
 
+// Every rank has the whole sum, so a training continues on any number of ranks, also between two updates and within an
+// epoch, with the bits of one rank.
+TEST_F(Accumulated, WithPartsOfTheBatchAnyNumberOfRanksContinues) {
+  const Trained unbroken = train(1, {.accumulated = 4, .parts = 8}, "unbroken");
+  ::testing::internal::CaptureStderr();
+  train(2, {.request = Request::kStop, .before_step = 6, .accumulated = 4, .parts = 8});
+  EXPECT_EQ(latest().state.global_step, 7);
+  EXPECT_FALSE(has_parts("run"));
+  train(3, {.request = Request::kStop, .before_step = 2, .resume = true, .shards = 2, .accumulated = 4, .parts = 8});
+  EXPECT_EQ(latest().state.global_step, 10);
+  EXPECT_EQ(train(4, {.resume = true, .accumulated = 4, .node_of_rank = {0, 0, 0, 1}, .parts = 8}).digest,
+            unbroken.digest);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr().find("bitwise"), std::string::npos);
+}
+
 // Earlier versions saved only the sum over the ranks.
 TEST_F(Accumulated, WithoutTheRanksPartsALineSaysThatBitsMayDiffer) {
   train(2, {.request = Request::kStop, .before_step = 6, .accumulated = 4});

@@ -52,6 +52,7 @@ struct Part {
   Callback* witness = nullptr;      // on rank 0
   std::int64_t accumulated = 1;     // calls in one update
   std::vector<int> node_of_rank{};  // empty: one node
+  int parts = 0;                    // of each batch
 };
 
 struct Trained {
@@ -71,7 +72,7 @@ class JobTest : public ::testing::Test {
         [&](comm::Communicator& wire) {
           all[static_cast<std::size_t>(wire.rank())] = train_rank(wire, part, scratch_.path(folder), epochs);
         },
-        {}, 3, part.node_of_rank);
+        {.parts = part.parts}, 3, part.node_of_rank);
     for (const Trained& one : all) {
       EXPECT_EQ(one.digest, all[0].digest);
       EXPECT_EQ(one.state.counts, all[0].state.counts);
