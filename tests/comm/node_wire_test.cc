@@ -120,14 +120,21 @@ TEST(NodeWire, GatherOnNodes) {
 TEST(NodeWire, EightNodesOfEightRanks) {
   std::vector<int> many;
   for (int r = 0; r < 64; ++r) many.push_back(r / 8);
-  spawn_ranks(64,
-              [](Communicator& c) {
-                check_order_of_sums(c);
-                check_all_gather(c);
-                check_gather_on_nodes(c);
-                check_many_tickets(c);
-              },
-              {.node_of_rank = many});
+  for (const std::size_t count : {3ul, 70001ul}) {
+    const std::vector<float> expected = sum_of(many.size(), count);
+    spawn_ranks(64,
+                [&](Communicator& c) {
+                  const auto n = static_cast<std::int64_t>(count);
+                  std::vector<float> terms = terms_of(c.rank(), count);
+                  c.wait(c.all_reduce({}, terms.data(), n, DType::kFloat32, Reduce::kSum));
+                  EXPECT_EQ(std::memcmp(terms.data(), expected.data(), 4 * count), 0);
+                  std::vector<float> own = terms_of(c.rank(), count);
+                  c.wait(c.broadcast({}, own.data(), 4 * n, 37));
+                  EXPECT_EQ(own, terms_of(37, count));
+                  c.barrier();
+                },
+                {.node_of_rank = many});
+  }
 }
 
 // Parts of many sizes, in shared and in private memory, in place and from other memory.
