@@ -46,6 +46,45 @@ PROGRAMS = {
     model.fit(x, y, verbose=0, callbacks=[keras.callbacks.CSVLogger("c.csv"), keras.callbacks.ModelCheckpoint("d.h5")])
     assert sorted(os.listdir(".")) == ([] if rank else ["a.h5", "b.h5", "c.csv", "d.h5", "only1"]), os.listdir(".")
     """,
+    # Rank 0 cannot open the file; the others do not wait for it.
+    "a_file_that_cannot_be_opened": """
+    model = network()
+    begin = time.monotonic()
+    for save in model.save, model.save_weights:
+        try:
+            save("none/a.h5")
+            assert rank != 0
+        except OSError:
+            assert rank == 0
+    d.barrier()
+    assert time.monotonic() - begin < 30
+    """,
+    # Rank 0 writes for longer than the limit. While the file changes the others wait; then they end, and do not write it.
+    "a_slow_file_is_waited_for": """
+    from keras.engine import saving
+    from syncline.distribution import files
+    files._SECONDS_WHILE_WRITTEN = 2
+    original, changes = saving.save_weights_to_hdf5_group, 0
+    def slowly(group, layers):
+        original(group, layers)
+        for second in range(6 * (rank == 0)):
+            if second < changes:
+                group.attrs["second"] = second
+                group.file.flush()
+            time.sleep(1)
+    saving.save_weights_to_hdf5_group = slowly
+    model, changes = network(), 6
+    model.save_weights("slow.h5")
+    model.load_weights("slow.h5")
+    changes, stalled = 0, False
+    try:
+        model.save_weights("hung.h5")
+    except d.StallError as error:
+        stalled = "rank 0 has begun to write 'hung.h5'" in str(error)
+    assert stalled == (rank != 0)
+    d.barrier()
+    model.load_weights("hung.h5")
+    """,
     # The old file is sparse and has a terabyte: a rank that read it before writing would run out of memory.
     "old_files_are_not_read": """
     model = network()

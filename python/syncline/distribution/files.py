@@ -54,7 +54,6 @@ def _begin(path):
     """Called before a file that rank 0 writes and the other ranks drop."""
     if not ranks.is_rank():
         return
-    reads.set_file(os.fsdecode(path))
     if ranks.rank() == 0:
         _core.post_note(_number(path))
     else:
@@ -78,7 +77,6 @@ def _end(path, tell=True):
     """On rank 0: posts that the file is complete. On others: waits for this. Returns False if rank 0 does not write the file."""
     if not ranks.is_rank():
         return True
-    reads.set_file("")
     number = _number(path)
     if ranks.rank() == 0:
         _core.post_note(number | 1)
@@ -109,6 +107,14 @@ def _end(path, tell=True):
     if tell:
         _tell_of_folders(path)
     return True
+
+
+def _give_up(path):
+    """Called instead of _end() if the file cannot be opened: no rank waits for it."""
+    if ranks.is_rank() and ranks.rank() == 0:
+        _core.post_note(_number(path) | 1)
+    elif ranks.is_rank():
+        _ours[_number(path)] -= 1
 
 
 def _size(path):
@@ -174,15 +180,22 @@ def _hdf5(h5py):
                 mode, opened = "w", f"{os.fspath(name)}.rank{ranks.rank()}"
             keywords.update(driver="core", backing_store=False)
         # A missing mode stays missing: its meaning depends on h5py's version and on syncline.keras_support.compat.
-        original(self, opened, *(() if mode is None else (mode,)), *arguments, **keywords)
+        try:
+            original(self, opened, *(() if mode is None else (mode,)), *arguments, **keywords)
+        except BaseException:
+            if ours:
+                _give_up(name)
+            raise
         if ours:
             self._name_for_all = name
+            reads.set_file(os.fsdecode(name))
 
     @functools.wraps(original_close)
     def close(self):
         name = self.__dict__.pop("_name_for_all", None)
         if name is None:
             return original_close(self)
+        reads.set_file("")
         if ranks.rank() != 0 and not _end(name):
             self.flush()
             with open(name, "wb") as file:
@@ -202,7 +215,11 @@ def _open(path, mode="r", *arguments, **keywords):
     if not _is_path(path) or not set(mode) & set("wax+") or _is_of_this_process(path):
         return io.open(path, mode, *arguments, **keywords)
     _begin(path)
-    file = io.open(path if ranks.rank() == 0 else os.devnull, mode, *arguments, **keywords)
+    try:
+        file = io.open(path if ranks.rank() == 0 else os.devnull, mode, *arguments, **keywords)
+    except BaseException:
+        _give_up(path)
+        raise
     close = file.close
 
     def close_for_all():
