@@ -1,5 +1,5 @@
-# A Spack package, not tried. Copy it to REPOSITORY/packages/syncline/package.py, and add `url` and the sha256 of the source archive
-# (scripts/release). Spack has no package of libcsv: make one with `spack create` (it is an AutotoolsPackage).
+# A Spack package: `spack spec` accepts it; it was not built. Copy it to REPOSITORY/packages/syncline/package.py, and add `url` and the
+# sha256 of the source archive (scripts/release). Spack has no package of libcsv: make one with `spack create` (it is an AutotoolsPackage).
 from spack_repo.builtin.build_systems.cmake import CMakePackage
 
 from spack.package import *
