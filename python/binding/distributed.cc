@@ -102,16 +102,17 @@ void leave(int status) {
   joined().abort_job(code);
 }
 
+// In scripts rank 0 may work for minutes while the others wait for the next step. A rank that ends is noticed at once,
+// whatever the limit. In seconds.
+double wait_limit() { return keras_json().comm.wait_limit.value_or(1800); }
+
 // Joins the job's ranks; from then on all ranks compute functions together. Returns true if MPI was initialized before,
 // by other code that finalizes it when Python ends: then the caller must run leave() before that. Otherwise an exit
 // handler of the process runs leave(), because only there the exit code is known.
 bool join() {
   const bool others_mpi = comm::mpi_is_initialized();
-  // In scripts rank 0 may work for minutes while the others wait for the next step. A rank that ends is noticed at
-  // once, whatever the limit.
-  constexpr double kWaitLimit = 1800;  // seconds
   comm::Settings settings = keras_json().comm;
-  if (!settings.wait_limit) settings.wait_limit = kWaitLimit;
+  settings.wait_limit = wait_limit();
   {
     const WithoutGil without_gil;
     wire() = comm::make_communicator(comm::options_for_threads(thread_count(), settings));
@@ -205,6 +206,7 @@ void bind_distributed(nb::module_& m) {
   m.def("digest",
         [](const nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& bytes,
            std::uint64_t begun) { return attrs::mix(begun, kernels::digest(bytes.data(), bytes.size())) >> 32; });
+  m.def("wait_limit", &wait_limit);
   m.def("report_delay", [] { return comm::report_delay(joined()).count(); });
   m.def("abort", [](int exit_code) {
     const WithoutGil without_gil;

@@ -129,7 +129,10 @@ ValueRoom gathered(std::span<const Variable> divided, bool keep, std::string_vie
     room.emplace(divided, keep);
   } catch (const std::bad_alloc&) {
   }
-  require_memory(Session::current().strategy(), name(divided.front()), room.has_value());
+  const std::string all = divided.size() == 1
+                              ? name(divided.front())
+                              : join_text(divided.size(), " values, the first of which is ", name(divided.front()));
+  require_memory(Session::current().strategy(), all, room.has_value());
   for (std::size_t i = 0; i < divided.size(); ++i)
     Function({}, {divided[i]}, {}, name(divided[i])).run(std::span<const Array>{}, {&room->values[i], 1});
   return std::move(*room);

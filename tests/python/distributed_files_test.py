@@ -63,7 +63,7 @@ PROGRAMS = {
     "a_slow_file_is_waited_for": """
     from keras.engine import saving
     from syncline.distribution import files
-    files._SECONDS_WHILE_WRITTEN = 2
+    files._core.wait_limit = lambda: 2
     original, changes = saving.save_weights_to_hdf5_group, 0
     def slowly(group, layers):
         original(group, layers)
@@ -84,6 +84,11 @@ PROGRAMS = {
     assert stalled == (rank != 0)
     d.barrier()
     model.load_weights("hung.h5")
+    """,
+    "a_name_that_is_not_text": """
+    name = os.fsdecode(b"l\\xff.h5")
+    network().save(name)
+    models.load_model(name)
     """,
     # The old file is sparse and has a terabyte: a rank that read it before writing would run out of memory.
     "old_files_are_not_read": """

@@ -87,3 +87,30 @@ def test_guarded_save_is_refused(then, text, layout, tmp_path):
 def test_guarded_save_of_whole_variables(tmp_path):
     launched = launch(3, GUARDED, str(tmp_path), "model.save(folder + '/last.h5')", layout="messages", SYNCLINE_SHARE_FROM="64")
     assert launched.code == 0 and (tmp_path / "last.h5").exists(), launched
+
+
+# Each rank names its own log. The others wait a little for theirs; rank 0 meanwhile begins the save that takes all ranks.
+NAMED_BY_RANK = """
+    import sys, threading
+    import keras
+    import numpy as np
+    from syncline import distributed
+
+    folder = sys.argv[1]
+    model = keras.Sequential([keras.layers.Dense(50, input_shape=(20,)), keras.layers.Dense(3)])
+    model.compile(keras.optimizers.Adam(), "mse")
+    log = keras.callbacks.CSVLogger(f"{folder}/log{distributed.rank()}.csv")
+    model.fit(np.ones((16, 20)), np.ones((16, 3)), verbose=0, callbacks=[log])
+    model.save(folder + "/model.h5")
+    saving = threading.Thread(target=model.save_weights, args=(folder + "/weights.h5",))
+    saving.start()
+    slots = model.optimizer.get_weights()
+    saving.join()
+    again = keras.models.load_model(folder + "/model.h5").optimizer.get_weights()
+    assert all((a == b).all() for a, b in zip(slots, again))
+"""
+
+
+def test_files_named_by_rank(tmp_path):
+    run(3, NAMED_BY_RANK, str(tmp_path), layout="messages", SYNCLINE_OPTIMIZER_STATE="split", SYNCLINE_SHARE_FROM="64")
+    assert {"log0.csv", "model.h5", "weights.h5"} <= {path.name for path in tmp_path.iterdir()}

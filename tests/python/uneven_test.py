@@ -49,6 +49,17 @@ PROGRAM = """
         for a, b in zip(model.get_weights(), whole.get_weights()):
             np.testing.assert_allclose(a, b, 1e-10, 1e-10)
 
+    # Logs of an epoch that was broken off do not count in the next one.
+    logger = keras.callbacks.BaseLogger()
+    logger.set_params({"metrics": ["loss"]})
+    with d.local_feeds():
+        for loss in 100, 1:
+            logger.on_epoch_begin(0)
+            logger.on_batch_end(0, {"size": 2, "loss": loss})
+        logs = {}
+        logger.on_epoch_end(0, logs)
+    assert logs == {"loss": 1}, logs
+
     # The same by hand.
     model = network()
     for epoch in range(2):

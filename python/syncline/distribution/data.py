@@ -193,7 +193,11 @@ def _epoch_logs(module):
     # An epoch's logs are averages over this process's rows. Callbacks on each rank decide by them, so under local feeds the ranks' logs are
     # made equal: those of one process, which has all rows of each batch.
     logger = module.BaseLogger
-    original, original_end = logger.on_batch_end, logger.on_epoch_end
+    original_begin, original, original_end = logger.on_epoch_begin, logger.on_batch_end, logger.on_epoch_end
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.__dict__.pop("_batches", None)
+        original_begin(self, epoch, logs)
 
     def on_batch_end(self, batch, logs=None):
         if ranks.is_rank() and _core.local_feeds():
@@ -206,7 +210,7 @@ def _epoch_logs(module):
             return original_end(self, epoch, logs)
         own = self.seen, self.totals
         rows = ranks.all_reduce(np.array([batch.get("size", 0) for batch in batches], np.int64))
-        self.on_epoch_begin(epoch)
+        original_begin(self, epoch)
         for index, (batch, size) in enumerate(zip(batches, rows.tolist())):
             original(self, index, {**batch, "size": size})
         original_end(self, epoch, logs)
@@ -214,7 +218,7 @@ def _epoch_logs(module):
         if logs is not None:
             logs.update(ranks.broadcast(dict(logs)))
 
-    logger.on_batch_end = on_batch_end
+    logger.on_epoch_begin, logger.on_batch_end = on_epoch_begin, on_batch_end
     module.BaseLogger.on_epoch_end = on_epoch_end
 
 

@@ -25,9 +25,6 @@ from syncline.keras_support.import_hook import after_import
 # so the names may differ. Then the rank writes its own file.
 _SECONDS, _SECONDS_AFTER_OTHERS = 60, 5
 
-# How long it waits for rank 0 to complete a file that it has begun, if there is neither a note of rank 0 nor a change of the file.
-_SECONDS_WHILE_WRITTEN = 600
-
 # On ranks other than 0, by a file's number: how often this rank was to write it, and how often rank 0 has begun and completed it.
 _ours, _begun, _ended = collections.Counter(), collections.Counter(), collections.Counter()
 
@@ -73,40 +70,53 @@ def take_note():
     return note
 
 
-def _end(path, tell=True):
-    """On rank 0: posts that the file is complete. On others: waits for this. Returns False if rank 0 does not write the file."""
+def _end(path, watched=(), needed=True, tell=True):
+    """On rank 0: posts that the file is complete. On others: waits for this. Returns False if rank 0 does not write the file.
+
+    `watched`: paths whose changes show that rank 0 goes on (default: the file). Without them for wait_limit, raises StallError if the
+    caller needs the file.
+    """
     if not ranks.is_rank():
         return True
-    number = _number(path)
+    number, name = _number(path), os.fsdecode(path)
     if ranks.rank() == 0:
         _core.post_note(number | 1)
         return True
-    last, size = time.monotonic(), _size(path)
+    watched = watched or (path,)
+    last, states = time.monotonic(), list(map(_state, watched))
     while _ended[number] < _ours[number]:
         note = take_note()
         if note is not None:
             last = last if note & own_files.KIND else time.monotonic()
             continue
-        reads.require_rank_0(os.fsdecode(path))
-        begun = _begun[number] >= _ours[number]
-        if begun:
-            limit = _SECONDS_WHILE_WRITTEN
-        else:
-            limit = _SECONDS_AFTER_OTHERS if any(_begun[other] > _ours[other] for other in _begun) else _SECONDS
+        begun, others = _begun[number] >= _ours[number], any(_ended[other] > _ours[other] for other in _ended)
+        if reads.rank_0_waits() and (begun or not others):
+            raise reads.refusal(name)
+        limit = _limit(begun, others)
         if time.monotonic() - last > limit:
-            before, size = size, _size(path)
-            if begun and size != before:
+            before, states = states, list(map(_state, watched))
+            if begun and states != before:
                 last = time.monotonic()
                 continue
-            if begun:
-                raise _core.StallError(f"rank 0 has begun to write '{os.fsdecode(path)}', and has not gone on for {limit} s")
+            if begun and needed:
+                raise _core.StallError(f"rank 0 has begun to write '{name}', and has not gone on for {limit:g} s (SYNCLINE_WAIT_LIMIT)")
             _ours[number] -= 1
-            _tell_of_names(path)
-            return False
+            if not begun:
+                _tell_of_names(path)
+            return begun
         time.sleep(0.001)
     if tell:
         _tell_of_folders(path)
     return True
+
+
+def _limit(begun, others):
+    """How many seconds a rank waits for the next note of rank 0. `others`: rank 0 has written files that this rank did not."""
+    if begun:
+        return _core.wait_limit()
+    if reads.rank_0_waits():
+        return 0  # the names differ: rank 0 has written its file, and goes on
+    return _SECONDS_AFTER_OTHERS if others or any(_begun[other] > _ours[other] for other in _begun) else _SECONDS
 
 
 def _give_up(path):
@@ -117,7 +127,7 @@ def _give_up(path):
         _ours[_number(path)] -= 1
 
 
-def _size(path):
+def _state(path):
     """Size and time of the last change of a file; None if there is none."""
     with contextlib.suppress(OSError):
         state = os.stat(path)
@@ -226,7 +236,7 @@ def _open(path, mode="r", *arguments, **keywords):
         was_open = not file.closed
         close()
         if was_open:
-            _end(path)
+            _end(path, needed=False)
 
     file.close = close_for_all
     return file
@@ -306,11 +316,12 @@ def _downloads(module):
     original = module.get_file
     signature = inspect.signature(original)
 
-    def after_rank_0(bound):
+    def after_rank_0(bound, folder):
         name = bound.arguments["fname"]
+        path = os.path.join(os.path.expanduser(folder), bound.arguments.get("cache_subdir", "datasets"), name)
         _begin(name)
         if ranks.rank() != 0:
-            if _end(name, tell=False) and bound.arguments.get("extract"):
+            if _end(name, (path, path + ".tar.gz"), tell=False) and bound.arguments.get("extract"):
                 bound.arguments["extract"] = False
             return original(*bound.args, **bound.kwargs)
         try:
@@ -326,7 +337,7 @@ def _downloads(module):
             if not ranks.is_rank():
                 return original(*arguments, **keywords)
             if lock is None:  # then rank 0 is the first
-                return after_rank_0(bound)
+                return after_rank_0(bound, folder)
             # The lock file lists the files that this job has unpacked.
             lock.seek(0)
             job, *unpacked = lock.read().splitlines() or [""]
