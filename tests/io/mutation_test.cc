@@ -15,6 +15,7 @@
 #include "io/arrays/npz.h"
 #include "io/arrays/safetensors.h"
 #include "syncline/checkpoint/checkpoint.h"
+#include "tests/io/memory_limit.h"
 #include "tests/io/scratch.h"
 
 namespace syncline::io {
@@ -22,12 +23,6 @@ namespace {
 
 constexpr int kFiles = 10000, kSeconds = 100;
 constexpr rlim_t kMemory = rlim_t{1} << 30;
-// Sanitizers map terabytes.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kLimitMemory = false;
-#else
-constexpr bool kLimitMemory = true;
-#endif
 
 // Truncates the bytes, inserts a copy of a piece, erases a piece, or changes up to eight bytes.
 std::string mutated(std::string bytes, std::mt19937& random) {

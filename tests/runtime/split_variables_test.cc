@@ -2,23 +2,14 @@
 // the bits of variables that each rank keeps.
 #include <gtest/gtest.h>
 
-#include <sys/resource.h>
-#include <unistd.h>
-
-#include <fstream>
 #include <new>
+#include <optional>
 
+#include "tests/io/memory_limit.h"
 #include "tests/runtime/shared_variables.h"
 
 namespace syncline::testing {
 namespace {
-
-// A sanitizer needs the address space.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kLimitMemory = false;
-#else
-constexpr bool kLimitMemory = true;
-#endif
 
 TEST(SplitVariables, HaveTheBitsOfOwnVariables) {
   expect_bits_of_own({{0, 1}, {0, 1, 2}, {0, 0, 1, 1}, {0, 0, 0, 1}, {0, 1, 1}}, kSplits);
@@ -122,7 +113,7 @@ TEST(SplitVariables, OneRankReadsHeldValuesAlone) {
 
 // Rank 0 needs memory for both values, rank 1 for one, and together they have too little.
 TEST(SplitVariables, TooLittleMemoryForTheirValuesOnOneRankIsAnErrorOnAll) {
-  if (!kLimitMemory) GTEST_SKIP();
+  if (!io::kLimitMemory) GTEST_SKIP();
   constexpr std::int64_t kElements = std::int64_t{25} << 20;  // 100 MiB: malloc keeps no such block for later
   constexpr std::size_t kRoom = std::size_t{250} << 20;
   on_ranks(2,
@@ -134,18 +125,12 @@ TEST(SplitVariables, TooLittleMemoryForTheirValuesOnOneRankIsAnErrorOnAll) {
              hold_values(variables, keep);
              release_values(variables);
              wire.barrier({.plan = 1});
-             rlimit before{};
-             ::getrlimit(RLIMIT_AS, &before);
-             if (keep) {
-               std::size_t pages = 0;
-               std::ifstream("/proc/self/statm") >> pages;
-               const rlimit limit{pages * static_cast<std::size_t>(::getpagesize()) + kRoom, before.rlim_max};
-               ASSERT_EQ(::setrlimit(RLIMIT_AS, &limit), 0);
-             }
+             std::optional<io::MemoryLimit> limit;
+             if (keep) limit.emplace().set(kRoom);
              wire.barrier({.plan = 2});
              EXPECT_THROW(hold_values(variables, keep), std::bad_alloc);
              wire.barrier({.plan = 3});
-             if (keep) ::setrlimit(RLIMIT_AS, &before);
+             limit.reset();
              wire.barrier({.plan = 4});
              hold_values(variables, keep);
              if (keep) {

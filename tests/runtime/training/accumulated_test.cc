@@ -1,26 +1,18 @@
 // Checkpoints of accumulated gradients: none directly after an update, and ranks without memory for a save.
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <string_view>
 
 #include "ops/kernels/product/blas_memory.h"
+#include "tests/io/memory_limit.h"
 #include "tests/runtime/training/job_fixture.h"
 
 namespace syncline::training {
 namespace {
 
 using io::message_of;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kLimitMemory = false;
-#else
-constexpr bool kLimitMemory = true;
-#endif
 
 class Accumulated : public JobTest {
  protected:
@@ -85,26 +77,21 @@ constexpr std::size_t kRoom = std::size_t{64} << 20;        // for one rank's pa
 // Limits the process's address space from step `from` to step `to`.
 class Limit : public Callback {
  public:
-  Limit(std::int64_t from, std::int64_t to) : from_(from), to_(to) { ::getrlimit(RLIMIT_AS, &before_); }
-  ~Limit() override { ::setrlimit(RLIMIT_AS, &before_); }
+  Limit(std::int64_t from, std::int64_t to) : from_(from), to_(to) {}
   void on_step_begin(Fit& fit) override {
-    if (fit.counts().global_step == to_) ::setrlimit(RLIMIT_AS, &before_);
-    if (fit.counts().global_step != from_) return;
-    std::size_t pages = 0;
-    std::ifstream("/proc/self/statm") >> pages;
-    const rlimit limit{pages * static_cast<std::size_t>(::getpagesize()) + kRoom, before_.rlim_max};
-    ASSERT_EQ(::setrlimit(RLIMIT_AS, &limit), 0);
+    if (fit.counts().global_step == to_) limit_.lift();
+    if (fit.counts().global_step == from_) limit_.set(kRoom);
   }
 
  private:
   const std::int64_t from_, to_;
-  rlimit before_{};
+  const io::MemoryLimit limit_;
 };
 
 class NoMemory : public JobTest {
  protected:
   void SetUp() override {
-    if (!kLimitMemory) GTEST_SKIP() << "a sanitizer needs the address space";
+    if (!io::kLimitMemory) GTEST_SKIP() << "a sanitizer needs the address space";
     // OpenBLAS allocates a buffer when ranks first multiply at the same time, and retries without end if it gets none.
     kernels::take_blas_buffers(4);
   }
