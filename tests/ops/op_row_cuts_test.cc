@@ -26,11 +26,26 @@
 namespace syncline::testing {
 namespace {
 
+// Operands of a case, and which of them have their rows cut.
+struct Cut {
+  std::vector<Array> values;
+  std::vector<bool> split;
+
+  std::vector<Array> feeds() const {
+    std::vector<Array> feeds;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (split[i]) feeds.push_back(values[i]);
+    return feeds;
+  }
+  std::int64_t rows() const { return feeds().front().shape()[0]; }
+};
+
 // The case's value and gradients, with the rows of the operands in `split` fed and the others as variables.
 struct Graph {
   std::vector<Expr> fed, roots;
 
-  Graph(const OpCase& row, const std::vector<Array>& values, const std::vector<bool>& split) {
+  Graph(const OpCase& row, const Cut& cut) {
+    const auto& [values, split] = cut;
     std::vector<Expr> x, wrt;
     for (std::size_t i = 0; i < values.size(); ++i) {
       Shape open = values[i].shape();
@@ -66,15 +81,12 @@ std::vector<std::vector<bool>> splits_of(const std::vector<Array>& values) {
 }
 
 // Whether the case accepts these operands with open rows: some have an axis of channels or positions in front.
-bool is_accepted(const OpCase& row, const std::vector<Array>& values, const std::vector<bool>& split) {
+bool is_accepted(const OpCase& row, const Cut& cut) {
   try {
     Session session(3);
     SessionScope scope(session);
-    const Graph graph(row, values, split);
-    std::vector<Array> feeds;
-    for (std::size_t i = 0; i < values.size(); ++i)
-      if (split[i]) feeds.push_back(values[i]);
-    Function(graph.fed, graph.roots)(feeds);
+    const Graph graph(row, cut);
+    Function(graph.fed, graph.roots)(cut.feeds());
     return true;
   } catch (const Error&) {
     return false;
@@ -93,14 +105,6 @@ std::vector<InputSpec> with_many_rows(const OpCase& row) {
   return splits.empty() ? std::vector<InputSpec>{} : tall;
 }
 
-struct Cut {
-  std::vector<Array> values;
-  std::vector<bool> split;
-  std::int64_t rows() const {
-    return values[static_cast<std::size_t>(std::find(split.begin(), split.end(), true) - split.begin())].shape()[0];
-  }
-};
-
 // All operands of a case that can be cut.
 std::vector<Cut> cuts_of(const OpCase& row) {
   std::vector<Cut> cuts;
@@ -108,7 +112,7 @@ std::vector<Cut> cuts_of(const OpCase& row) {
     if (inputs.empty()) continue;
     const std::vector<Array> values = make_inputs(inputs, 1);
     for (const std::vector<bool>& split : splits_of(values))
-      if (is_accepted(row, values, split)) cuts.push_back({values, split});
+      if (const Cut cut{values, split}; is_accepted(row, cut)) cuts.push_back(cut);
   }
   return cuts;
 }
@@ -125,17 +129,14 @@ struct ThreadCounts {
   int before = thread_count();
 };
 
-std::string difference_on_ranks(const OpCase& row, const std::vector<Array>& values, const std::vector<bool>& split,
-                                const std::vector<std::int64_t>& cuts, int threads) {
-  std::vector<Array> feeds;
-  for (std::size_t i = 0; i < values.size(); ++i)
-    if (split[i]) feeds.push_back(values[i]);
+std::string difference_on_ranks(const OpCase& row, const Cut& cut, const std::vector<std::int64_t>& cuts, int threads) {
+  const std::vector<Array> feeds = cut.feeds();
   std::vector<Array> wanted;
   set_thread_count(1);
   {
     Session session(3);
     SessionScope scope(session);
-    const Graph graph(row, values, split);
+    const Graph graph(row, cut);
     for (const Expr& root : graph.roots) wanted.push_back(Function(graph.fed, {root})(feeds)[0].copy());
   }
   std::mutex mutex;
@@ -148,7 +149,7 @@ std::string difference_on_ranks(const OpCase& row, const std::vector<Array>& val
     const auto r = static_cast<std::size_t>(wire.rank());
     std::vector<Array> own;
     for (const Array& feed : feeds) own.push_back(feed.rows(cuts[r], cuts[r + 1]).copy());
-    const Graph graph(row, values, split);
+    const Graph graph(row, cut);
     for (std::size_t i = 0; i < graph.roots.size(); ++i) {
       Function f(graph.fed, {graph.roots[i]});
       const Array got = f(own)[0].copy();
@@ -165,16 +166,14 @@ std::string difference_on_ranks(const OpCase& row, const std::vector<Array>& val
 }
 
 // The value and gradients on rank 0 of some ranks, with eight parts of the batch.
-std::vector<Array> computed_by_parts(const OpCase& row, const std::vector<Array>& values,
-                                     const std::vector<bool>& split, int ranks) {
-  std::vector<Array> feeds, results;
-  for (std::size_t i = 0; i < values.size(); ++i)
-    if (split[i]) feeds.push_back(values[i]);
+std::vector<Array> computed_by_parts(const OpCase& row, const Cut& cut, int ranks) {
+  const std::vector<Array> feeds = cut.feeds();
+  std::vector<Array> results;
   comm::spawn_ranks(ranks, [&](comm::Communicator& wire) {
     Session session(3);
     session.distribute(make_data_parallel(wire, {.by_rows_from = 64, .parts = 8}));
     SessionScope scope(session);
-    const Graph graph(row, values, split);
+    const Graph graph(row, cut);
     std::vector<Array> own = Function(graph.fed, graph.roots)(feeds);
     if (wire.rank() != 0) return;
     for (const Array& result : own) results.push_back(result.copy());
@@ -191,13 +190,13 @@ TEST_P(OpRowCuts, ARowHasTheSameBitsEverywhere) {
   if (!row.placement) GTEST_SKIP();
   std::mt19937_64 random(GetParam());
   const auto somewhere = [&](std::int64_t rows) { return static_cast<std::int64_t>(random() % (rows + 1)); };
-  for (const auto& cut : cuts_of(row)) {
+  for (const Cut& cut : cuts_of(row)) {
     const std::int64_t rows = cut.rows();
     std::vector<std::int64_t> anywhere{0, somewhere(rows), somewhere(rows), rows};
     std::sort(anywhere.begin(), anywhere.end());
     const std::int64_t few = std::min<std::int64_t>(rows, 1 + somewhere(6));
-    EXPECT_EQ(difference_on_ranks(row, cut.values, cut.split, anywhere, 2), "");
-    EXPECT_EQ(difference_on_ranks(row, cut.values, cut.split, {0, few, std::min(few + 1, rows), rows}, 4), "");
+    EXPECT_EQ(difference_on_ranks(row, cut, anywhere, 2), "");
+    EXPECT_EQ(difference_on_ranks(row, cut, {0, few, std::min(few + 1, rows), rows}, 4), "");
   }
 }
 
@@ -205,12 +204,12 @@ TEST_P(OpRowCuts, PartsHaveTheSameBitsOnAnyNumberOfRanks) {
   const ThreadCounts threads;
   const OpCase& row = all_cases()[GetParam()];
   if (!row.placement) GTEST_SKIP();
-  for (const auto& [values, split] : cuts_of(row)) {
+  for (const Cut& cut : cuts_of(row)) {
     set_thread_count(1);
-    const std::vector<Array> wanted = computed_by_parts(row, values, split, 1);
+    const std::vector<Array> wanted = computed_by_parts(row, cut, 1);
     for (const auto& [ranks, threads_a_rank] : {std::pair{2, 4}, {3, 2}, {8, 1}}) {
       set_thread_count(threads_a_rank);
-      const std::vector<Array> got = computed_by_parts(row, values, split, ranks);
+      const std::vector<Array> got = computed_by_parts(row, cut, ranks);
       ASSERT_EQ(got.size(), wanted.size());
       for (std::size_t i = 0; i < got.size(); ++i)
         EXPECT_TRUE(got[i].shape() == wanted[i].shape() &&
@@ -229,8 +228,8 @@ TEST(OpTable, EveryOpIsCut) {
   SessionScope scope(session);
   for (const OpCase& row : all_cases()) {
     if (!row.placement) continue;
-    for (const auto& [values, split] : cuts_of(row))
-      for (const auto& node : nodes_under(Graph(row, values, split).roots)) cut.insert(node->op);
+    for (const Cut& operands : cuts_of(row))
+      for (const auto& node : nodes_under(Graph(row, operands).roots)) cut.insert(node->op);
   }
   for (const OpDef* op : registered_ops())
     EXPECT_TRUE(op->leaf || kMadeByPlans.contains(op->name) || cut.contains(op))
