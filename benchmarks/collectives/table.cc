@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "benchmarks/collectives/timing.h"
+#include "comm/rounds/topology.h"
 #include "comm/worker/worker.h"
 #include "io/files/atomic_file.h"
 #include "runtime/session/algorithm_file.h"
@@ -29,11 +30,15 @@ struct Shape {
 };
 
 Shape shape_of(comm::Communicator& comm) {
-  const comm::NodePlace place = comm.node_place();
-  std::int32_t first = place.index == 0 ? 1 : 0, ranks = place.ranks;
-  comm.wait(comm.all_reduce({}, &first, 1, DType::kInt32, comm::Reduce::kSum));
-  comm.wait(comm.all_reduce({}, &ranks, 1, DType::kInt32, comm::Reduce::kMin));
-  return {first, ranks};
+  const std::int32_t index = comm.node_place().index;
+  std::vector<std::int32_t> indices(static_cast<std::size_t>(comm.size()));
+  const std::vector<std::int64_t> counts(indices.size(), sizeof index);
+  comm.wait(comm.all_gather({}, &index, indices.data(), counts));
+  std::vector<int> node_of_rank;  // ranks are numbered by node
+  for (const std::int32_t of_rank : indices)
+    node_of_rank.push_back(node_of_rank.empty() ? 0 : node_of_rank.back() + (of_rank == 0 ? 1 : 0));
+  const comm::Topology topology = comm::make_topology(comm.rank(), node_of_rank);
+  return {topology.node_count(), topology.rails};
 }
 
 const char* name_of(Algorithm algorithm) { return algorithm == Algorithm::kDirect ? "direct" : "halves"; }

@@ -1,7 +1,6 @@
 #include "comm/local/local_job.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstring>
 #include <optional>
@@ -13,8 +12,8 @@
 namespace syncline::comm {
 namespace {
 
-// Beyond the channels of Network::start.
-enum : int { kNote = kChannels, kReport };
+// Beside the channels of Network::start.
+enum : int { kNote = -1, kReport = -2 };
 
 std::vector<std::byte> letter_of(const void* data, std::size_t bytes) {
   const auto* begin = static_cast<const std::byte*>(data);
@@ -40,14 +39,14 @@ class HeapMemory : public NodeMemory {
 class HeapNetwork : public Network {
  public:
   HeapNetwork(std::shared_ptr<LocalJob> job, Topology topology)
-      : job_(std::move(job)), topology_(std::move(topology)) {}
+      : job_(std::move(job)), topology_(std::move(topology)), open_(static_cast<std::size_t>(channels_of(topology_))) {}
 
   void start(int channel, const Messages& messages) override {
     auto& open = open_[static_cast<std::size_t>(channel)];
     SYNCLINE_CHECK(open.empty());
     open = messages.receives;
     for (const Messages::Outgoing& message : messages.sends)
-      job_->send({topology_.rank, topology_.peer(message.node), channel}, letter_of(message.data, message.bytes));
+      job_->send({topology_.rank, peer(channel, message.node), channel}, letter_of(message.data, message.bytes));
   }
 
   bool test(int channel) override {
@@ -56,7 +55,7 @@ class HeapNetwork : public Network {
     std::erase_if(open, [&](const Messages::Incoming& message) {
       LocalJob::Letter letter;
       if (late.contains(message.node)) return false;
-      if (!job_->receive({topology_.peer(message.node), topology_.rank, channel}, letter)) {
+      if (!job_->receive({peer(channel, message.node), topology_.rank, channel}, letter)) {
         late.insert(message.node);
         return false;
       }
@@ -71,7 +70,7 @@ class HeapNetwork : public Network {
   bool has_come(int channel, int node) const override {
     const auto& open = open_[static_cast<std::size_t>(channel)];
     return std::none_of(open.begin(), open.end(), [&](const Messages::Incoming& message) {
-      return message.node == node && !job_->has({topology_.peer(node), topology_.rank, channel});
+      return message.node == node && !job_->has({peer(channel, node), topology_.rank, channel});
     });
   }
 
@@ -109,9 +108,11 @@ class HeapNetwork : public Network {
   bool close(bool, const std::function<Missing()>&) noexcept override { return true; }
 
  private:
+  int peer(int channel, int node) const { return topology_.rank_on_rail(rail_of(channel), node); }
+
   const std::shared_ptr<LocalJob> job_;
   const Topology topology_;
-  std::array<std::vector<Messages::Incoming>, kChannels> open_;
+  std::vector<std::vector<Messages::Incoming>> open_;
   std::atomic<std::uint64_t> moved_ = 0;
 };
 

@@ -1,7 +1,6 @@
 #include "comm/local/virtual_job.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -109,20 +108,21 @@ struct VirtualJob::State {
 
 class VirtualNetwork : public Network {
  public:
-  VirtualNetwork(VirtualJob::State& state, Topology topology) : state_(state), topology_(std::move(topology)) {}
+  VirtualNetwork(VirtualJob::State& state, Topology topology)
+      : state_(state), topology_(std::move(topology)), open_(static_cast<std::size_t>(channels_of(topology_))) {}
 
   void start(int channel, const Messages& messages) override {
     Open& open = open_[static_cast<std::size_t>(channel)];
     open.receives = messages.receives;
     open.sent = 0;
     for (const Messages::Outgoing& message : messages.sends)
-      open.sent = state_.send(topology_.rank, topology_.peer(message.node), channel, message.data, message.bytes);
+      open.sent = state_.send(topology_.rank, peer(channel, message.node), channel, message.data, message.bytes);
   }
 
   bool test(int channel) override {
     Open& open = open_[static_cast<std::size_t>(channel)];
     std::erase_if(open.receives, [&](const Messages::Incoming& message) {
-      const std::optional<Letter> letter = state_.receive(topology_.peer(message.node), topology_.rank, channel);
+      const std::optional<Letter> letter = state_.receive(peer(channel, message.node), topology_.rank, channel);
       if (!letter) return false;
       SYNCLINE_CHECK(letter->bytes.size() <= message.bytes);
       if (!letter->bytes.empty()) std::memcpy(message.data, letter->bytes.data(), letter->bytes.size());
@@ -168,9 +168,11 @@ class VirtualNetwork : public Network {
     double sent = 0;  // when the last message has left
   };
 
+  int peer(int channel, int node) const { return topology_.rank_on_rail(rail_of(channel), node); }
+
   VirtualJob::State& state_;
   const Topology topology_;
-  std::array<Open, kChannels> open_;
+  std::vector<Open> open_;
   std::uint64_t moved_ = 0;
 };
 

@@ -19,8 +19,8 @@ namespace {
 // How long abandon() waits.
 constexpr std::chrono::seconds kHalfReceived{1};
 
-// Message tags beyond the channel numbers.
-enum : int { kNote = kChannels, kReport };
+// Message tags. A channel's is its number behind these.
+enum : int { kNote, kReport, kFirstChannel };
 
 void check(int code, const char* call) { check_mpi(code, call, "a message between nodes"); }
 
@@ -44,12 +44,10 @@ void wait_until(const std::function<bool()>& condition) {
 }  // namespace
 
 MpiNetwork::MpiNetwork(MpiHandle job, Topology topology, const WorkerOptions& limits)
-    : job_(std::move(job)), topology_(std::move(topology)), limits_(limits) {
-  for (Channel& channel : channels_) {
-    for (auto* requests : {&channel.sends, &channel.receives}) requests->reserve(topology_.nodes.size());
-    for (auto* nodes : {&channel.receivers, &channel.senders}) nodes->reserve(topology_.nodes.size());
-  }
-}
+    : job_(std::move(job)),
+      topology_(std::move(topology)),
+      limits_(limits),
+      channels_(static_cast<std::size_t>(channels_of(topology_))) {}
 
 // Tests every request, also behind one that is open: MPI works on all of them, and each completed one becomes null.
 bool MpiNetwork::all_done(const LockedMpi& mpi, std::vector<MpiRequest>& requests) {
@@ -65,6 +63,7 @@ bool MpiNetwork::all_done(const LockedMpi& mpi, std::vector<MpiRequest>& request
 
 void MpiNetwork::start(int channel, const Messages& messages) {
   const LockedMpi mpi;
+  const auto peer = [&](int node) { return topology_.rank_on_rail(rail_of(channel), node); };
   Channel& open = channels_[static_cast<std::size_t>(channel)];
   open.sends.clear();
   open.receives.clear();
@@ -73,14 +72,14 @@ void MpiNetwork::start(int channel, const Messages& messages) {
   for (const Messages::Incoming& message : messages.receives) {
     open.senders.push_back(message.node);
     open.receives.push_back(MpiRequest::kNull);
-    check(mpi->receive(message.data, count_of(message.bytes), topology_.peer(message.node), channel, job_.get(),
+    check(mpi->receive(message.data, count_of(message.bytes), peer(message.node), kFirstChannel + channel, job_.get(),
                        &open.receives.back()),
           "MPI_Irecv");
   }
   for (const Messages::Outgoing& message : messages.sends) {
     open.receivers.push_back(message.node);
     open.sends.push_back(MpiRequest::kNull);
-    check(mpi->send(message.data, count_of(message.bytes), topology_.peer(message.node), channel, job_.get(),
+    check(mpi->send(message.data, count_of(message.bytes), peer(message.node), kFirstChannel + channel, job_.get(),
                     &open.sends.back()),
           "MPI_Isend");
   }

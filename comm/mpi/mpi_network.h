@@ -2,7 +2,6 @@
 // communicators of the process continue.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <functional>
 #include <list>
@@ -50,7 +49,7 @@ class MpiNetwork : public Network {
   const MpiHandle job_;
   const Topology topology_;
   const WorkerOptions limits_;
-  std::array<Channel, kChannels> channels_;
+  std::vector<Channel> channels_;
   // Guarded by LockedMpi: notes come beside collectives. Lists: MPI needs stable addresses.
   std::list<Sent<std::uint64_t>> notes_sent_;
   std::list<Sent<std::vector<std::byte>>> reports_sent_;

@@ -20,9 +20,15 @@ int Topology::node_of(int rank) const {
   return static_cast<int>(after - nodes.begin()) - 1;
 }
 
-int Topology::rails() const {
-  const auto smaller = [](const auto& a, const auto& b) { return a.size() < b.size(); };
-  return static_cast<int>(std::min_element(nodes.begin(), nodes.end(), smaller)->size());
+int Topology::first_rail(int l) const {
+  const int hosts = std::min(local_size(), rails);
+  return l < hosts ? (l * rails + hosts - 1) / hosts : rails;
+}
+
+int Topology::rank_on_rail(int rail, int node) const {
+  const std::vector<int>& ranks = nodes[static_cast<std::size_t>(node)];
+  const int hosts = std::min(static_cast<int>(ranks.size()), rails);
+  return ranks[static_cast<std::size_t>(rail * hosts / rails)];
 }
 
 std::string Topology::describe() const {
@@ -55,6 +61,17 @@ void find_parts_of_nodes(const Topology& topology, std::span<const std::int64_t>
   }
 }
 
+namespace {
+
+int rails_of(const std::vector<std::vector<int>>& nodes) {
+  std::map<std::size_t, std::size_t> ranks_on;  // nodes of a size
+  for (const std::vector<int>& ranks : nodes) ranks_on[ranks.size()] += ranks.size();
+  const auto fewer = [](const auto& a, const auto& b) { return a.second < b.second; };
+  return static_cast<int>(std::max_element(ranks_on.rbegin(), ranks_on.rend(), fewer)->first);  // of equals the largest
+}
+
+}  // namespace
+
 Topology make_topology(int rank, std::span<const int> node_of_rank) {
   SYNCLINE_CHECK(rank >= 0 && rank < static_cast<int>(node_of_rank.size()));
   SYNCLINE_CHECK(std::ranges::is_sorted(ranks_by_node(node_of_rank)));
@@ -72,6 +89,7 @@ Topology make_topology(int rank, std::span<const int> node_of_rank) {
     ranks.push_back(r);
   }
   topology.machines = topology.node_count();
+  topology.rails = rails_of(topology.nodes);
   return topology;
 }
 

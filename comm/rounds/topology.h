@@ -20,13 +20,16 @@ struct Topology {
   int node_count() const { return static_cast<int>(nodes.size()); }
   const std::vector<int>& own() const { return nodes[static_cast<std::size_t>(node)]; }
   int node_of(int rank) const;
-  // The rank of this rank's rail on a node.
-  int peer(int node) const { return nodes[static_cast<std::size_t>(node)][static_cast<std::size_t>(local)]; }
   int local_size() const { return static_cast<int>(own().size()); }
   // "ranks 0-1 | 2-4" for two nodes. For a large job: the beginning and a digest.
   std::string describe() const;
-  // The number of rails. Rail l is local rank l of each node; its ranks exchange data. Every node has all rails.
-  int rails() const;
+  // Rail r is one rank of each node; these ranks exchange the r-th slice of the nodes' data. A node with fewer ranks
+  // than rails has several rails on a rank. On a larger node, the first ranks have one rail each, the others none.
+  int rails = 1;  // as many as the ranks of a node, of that size of node which most ranks of the job are on
+  // The rails of local rank l of this node: first_rail(l) up to first_rail(l + 1).
+  int first_rail(int l) const;
+  // The rank of a node that has the rail.
+  int rank_on_rail(int rail, int node) const;
 };
 
 // `node_of_rank`: the number of each rank's node (any numbers, equal on one node), by node.

@@ -21,7 +21,12 @@ Range piece_of(const Range& slice, std::int64_t at, std::int64_t most) {
 }  // namespace
 
 Gather::Gather(const Topology& topology, AlgorithmRows algorithms, NodeControl& control, Network& network)
-    : topology_(topology), control_(control), network_(network), algorithms_(algorithms) {
+    : topology_(topology),
+      first_rail_(topology.first_rail(topology.local)),
+      end_rail_(topology.first_rail(topology.local + 1)),
+      control_(control),
+      network_(network),
+      algorithms_(algorithms) {
   const int nodes = topology.node_count();
   if (has_rail() && may_choose(algorithms, nodes, Algorithm::kHalves))
     rounds_ = meeting_rounds(topology.node, nodes, Algorithm::kHalves);
@@ -49,9 +54,17 @@ struct Gather::Run {
   std::byte* data(std::int64_t at) const { return static_cast<std::byte*>(collective.data) + at; }
 };
 
-bool Gather::arrived(int channel) {
-  bool& open = open_[bytes(channel)];
-  if (open && network_.test(kExchange + channel)) open = false;
+// Whether this rank's messages of a step have completed on all of its rails.
+bool Gather::exchanged(std::int64_t step) {
+  bool all = true;
+  for (int rail = first_rail_; rail < end_rail_; ++rail)
+    if (!network_.test(exchange_channel(rail, step))) all = false;
+  return all;
+}
+
+bool Gather::arrived(std::int64_t step) {
+  bool& open = open_[bytes(step % 2)];
+  if (open && exchanged(step % 2)) open = false;
   return !open;
 }
 
@@ -102,7 +115,7 @@ Steps Gather::broadcast_on_node(const Collective& collective, std::uint64_t& don
 
 Range Gather::slice_of(int node, int rail) const {
   const std::int64_t first = begin_[bytes(node)];
-  const Range slice = part_of(begin_[bytes(node) + 1] - first, rail, topology_.rails());
+  const Range slice = part_of(begin_[bytes(node) + 1] - first, rail, topology_.rails);
   return {first + slice.begin, first + slice.end};
 }
 
@@ -111,14 +124,15 @@ void Gather::find_others(std::int64_t at, std::int64_t most) {
   for (int l = 0; l < control_.ranks(); ++l) {
     std::vector<Range>& runs = runs_[bytes(l)];
     runs.clear();
-    for (int n = 0; n < topology_.node_count() && l < topology_.rails(); ++n)
-      if (n != topology_.node) runs.push_back(piece_of(slice_of(n, l), at, most));
+    for (int rail = topology_.first_rail(l); rail < topology_.first_rail(l + 1); ++rail)
+      for (int n = 0; n < topology_.node_count(); ++n)
+        if (n != topology_.node) runs.push_back(piece_of(slice_of(n, rail), at, most));
   }
 }
 
 Steps Gather::exchange(const Run& run) {
   const int nodes = topology_.node_count();
-  const std::int64_t of_rail = run.collective.bytes / topology_.rails();
+  const std::int64_t of_rail = run.collective.bytes / topology_.rails;
   const bool halves =
       of_rail <= AlgorithmTable::kMostPacked && choose(algorithms_, nodes, of_rail / nodes) == Algorithm::kHalves;
   return halves ? exchange_by_halves(run) : exchange_in_steps(run);
@@ -132,7 +146,7 @@ Steps Gather::exchange_in_steps(const Run& run) {
   if (steps > 0) start(run, 0);
   for (std::int64_t step = 0; step < steps; ++step) {
     if (step + 1 < steps) start(run, step + 1);
-    co_await until([this, step] { return arrived(static_cast<int>(step % 2)); });
+    co_await until([this, step] { return arrived(step); });
     if (run.on_nodes) continue;
     find_others(step * piece_, piece_);
     co_await share(run);
@@ -140,49 +154,56 @@ Steps Gather::exchange_in_steps(const Run& run) {
 }
 
 void Gather::start(const Run& run, std::int64_t step) {
-  if (!has_rail()) return;
-  const auto piece_of_node = [&](int n) { return piece_of(slice_of(n, topology_.local), step * piece_, piece_); };
-  const Range own = piece_of_node(topology_.node);
-  messages_.clear();
-  for (int i = 1; i < topology_.node_count(); ++i) {
-    const int n = other_node(topology_.node, i, topology_.node_count());
-    const Range theirs = piece_of_node(n);
-    messages_.sends.push_back({n, run.data(own.begin), bytes(own.size())});
-    messages_.receives.push_back({n, run.data(theirs.begin), bytes(theirs.size())});
+  for (int rail = first_rail_; rail < end_rail_; ++rail) {
+    const auto piece_of_node = [&](int n) { return piece_of(slice_of(n, rail), step * piece_, piece_); };
+    const Range own = piece_of_node(topology_.node);
+    messages_.clear();
+    for (int i = 1; i < topology_.node_count(); ++i) {
+      const int n = other_node(topology_.node, i, topology_.node_count());
+      const Range theirs = piece_of_node(n);
+      messages_.sends.push_back({n, run.data(own.begin), bytes(own.size())});
+      messages_.receives.push_back({n, run.data(theirs.begin), bytes(theirs.size())});
+    }
+    network_.start(exchange_channel(rail, step % 2), messages_);
+    open_[bytes(step % 2)] = true;
   }
-  const auto channel = static_cast<int>(step % 2);
-  network_.start(kExchange + channel, messages_);
-  open_[bytes(channel)] = true;
 }
 
-// The slices of neighbouring nodes are packed, one behind the other.
+// The slices of neighbouring nodes are packed, one behind the other, for each rail.
 Steps Gather::exchange_by_halves(const Run& run) {
   const int nodes = topology_.node_count(), node = topology_.node;
   packed_at_.assign(1, 0);
-  for (int n = 0; n < nodes && has_rail(); ++n)
-    packed_at_.push_back(packed_at_.back() + slice_of(n, topology_.local).size());
+  for (int rail = first_rail_; rail < end_rail_; ++rail)
+    for (int n = 0; n < nodes; ++n) packed_at_.push_back(packed_at_.back() + slice_of(n, rail).size());
   packed_.resize(bytes(packed_at_.back()));
-  const auto packed = [&](int n) { return packed_.data() + packed_at_[bytes(n)]; };
-  const auto size_of = [&](const NodeRun& of) {
-    return bytes(packed_at_[bytes(of.end)] - packed_at_[bytes(of.begin)]);
+  const auto begin_of = [&](int rail, int n) { return packed_at_[bytes((rail - first_rail_) * nodes + n)]; };
+  const auto packed = [&](int rail, int n) { return packed_.data() + begin_of(rail, n); };
+  const auto size_of = [&](int rail, const NodeRun& of) {
+    return bytes(begin_of(rail, of.end) - begin_of(rail, of.begin));
   };
   NodeRun known{node, node + 1};
-  if (has_rail() && size_of(known) > 0)
-    std::memcpy(packed(node), run.data(slice_of(node, topology_.local).begin), size_of(known));
+  copies_.clear();
+  for (int rail = first_rail_; rail < end_rail_; ++rail) {
+    const Range own = slice_of(node, rail);
+    copies_.push_back({packed(rail, node), run.data(own.begin), own.size()});
+  }
+  co_await copy();
   for (const MeetingRound& round : rounds_) {
-    messages_.clear();
-    for (const int n : round.to) messages_.sends.push_back({n, packed(known.begin), size_of(known)});
-    for (const MeetingRound::Message& message : round.from)
-      messages_.receives.push_back({message.node, packed(message.tells.begin), size_of(message.tells)});
-    network_.start(kExchange, messages_);
-    co_await until([this] { return network_.test(kExchange); });
+    for (int rail = first_rail_; rail < end_rail_; ++rail) {
+      messages_.clear();
+      for (const int n : round.to) messages_.sends.push_back({n, packed(rail, known.begin), size_of(rail, known)});
+      for (const auto& [n, tells] : round.from)
+        messages_.receives.push_back({n, packed(rail, tells.begin), size_of(rail, tells)});
+      network_.start(exchange_channel(rail, 0), messages_);
+    }
+    co_await until([this] { return exchanged(0); });
     known = known_after(round, known);
   }
   copies_.clear();
-  for (int n = 0; n < nodes && has_rail(); ++n)
-    if (n != node)
-      copies_.push_back(
-          {run.data(slice_of(n, topology_.local).begin), packed(n), packed_at_[bytes(n) + 1] - packed_at_[bytes(n)]});
+  for (int rail = first_rail_; rail < end_rail_; ++rail)
+    for (int n = 0; n < nodes; ++n)
+      if (const Range slice = slice_of(n, rail); n != node)
+        copies_.push_back({run.data(slice.begin), packed(rail, n), slice.size()});
   co_await copy();
   if (run.on_nodes) co_return;
   find_others(0, run.collective.bytes);

@@ -43,10 +43,11 @@ class Gather {
     std::int64_t size;
   };
 
-  bool has_rail() const { return topology_.local < topology_.rails(); }
+  bool has_rail() const { return first_rail_ < end_rail_; }
   Range slice_of(int node, int rail) const;
+  bool exchanged(std::int64_t step);
   void find_others(std::int64_t at, std::int64_t most);
-  bool arrived(int channel);
+  bool arrived(std::int64_t step);
   auto pass(const Run& run, std::atomic<std::uint64_t> RankControl::*counter);
   Steps copy();
   Steps exchange(const Run& run);
@@ -59,6 +60,7 @@ class Gather {
   void for_chunk(int local, std::int64_t at, std::int64_t size, const Visit& visit) const;
 
   const Topology topology_;
+  const int first_rail_, end_rail_;  // this rank's
   NodeControl& control_;
   Network& network_;
   const AlgorithmRows algorithms_;
@@ -67,7 +69,7 @@ class Gather {
   std::vector<std::int64_t> begin_;       // of the nodes' parts
   std::vector<std::vector<Range>> runs_;  // by local rank: what the node collects from it
   std::int64_t piece_ = 0;                // bytes of a slice in a step
-  std::array<bool, 2> open_{};            // channels under way
+  std::array<bool, 2> open_{};            // even and odd steps: under way
   std::vector<std::byte> packed_;
   std::vector<std::int64_t> packed_at_;
   Messages messages_;

@@ -67,15 +67,20 @@ Meeting::Round Meeting::round_of(const MeetingRound& messages, NodeRun known) co
   return round;
 }
 
+bool Meeting::direct_on_node(std::uint64_t round) const {
+  const std::uint64_t offset = control_.of(0).offset[round % 2];
+  bool same = true;
+  for (int l = 1; l < control_.ranks(); ++l) same = same && control_.of(l).offset[round % 2] == offset;
+  return control_.ranks() == 1 || (same && offset != 0);
+}
+
 Summary Meeting::summary_of_node(std::uint64_t round) const {
   const std::size_t parity = round % 2;
-  const std::uint64_t offset = control_.of(0).offset[parity];
   const auto rank_of = [&](int l) { return static_cast<std::uint32_t>(topology_.own()[index(l)]); };
   Summary summary{.header = control_.of(0).header[parity], .other = {}, .first = rank_of(0)};
-  summary.direct = control_.ranks() == 1 || offset != 0 ? 1 : 0;
+  summary.direct = direct_on_node(round) ? 1 : 0;
   for (int l = 1; l < control_.ranks(); ++l) {
     const RankControl& rank = control_.of(l);
-    if (rank.offset[parity] != offset) summary.direct = 0;
     if (rank.header[parity] != summary.header)
       summary.append({.header = rank.header[parity], .other = {}, .first = rank_of(l)});
   }

@@ -27,7 +27,10 @@ class Meeting {
   Meeting(const Topology& topology, const SumTree& tree, AlgorithmRows algorithms, NodeControl& control,
           Network& network);
 
-  // Of this node's ranks, which have all come to the round.
+  // Of this node's ranks, which have all come to the round: whether their data lie at the same offset of every rank's
+  // part of the shared region, or the rank is alone.
+  bool direct_on_node(std::uint64_t round) const;
+  // Of the same ranks.
   Summary summary_of_node(std::uint64_t round) const;
   // Writes this node's values of a small collective: on one node, the result.
   void write_values(const Collective& collective, std::uint64_t round, std::byte* to);

@@ -56,7 +56,7 @@ class NodeMemory {
   virtual std::string why() const { return ""; }
 };
 
-// What this rank sends to, and receives from, the ranks of its rail on other nodes.
+// What this rank sends to, and receives from, the ranks of a rail on other nodes.
 struct Messages {
   struct Outgoing {
     int node = 0;
@@ -83,7 +83,8 @@ class Network {
  public:
   virtual ~Network() = default;
 
-  // Starts the messages. A pair of nodes sends and receives equally many on a channel, in the same order. Do not reuse
+  // Starts the messages, along the channel's rail, which this rank has. A pair of nodes sends and receives equally many
+  // on a channel, in the same order. Do not reuse
   // a channel or the messages' memory before test() has returned true for the channel.
   virtual void start(int channel, const Messages& messages) = 0;
   virtual bool test(int channel) = 0;
@@ -116,8 +117,14 @@ class Network {
   virtual bool close(bool clean, const std::function<Missing()>& missing) noexcept = 0;
 };
 
-// Channels. Each chunk in flight has its own.
+// Channels. kMeeting is on rail 0, whose ranks are the first of their nodes; on each rail, each chunk in flight has its
+// own.
 inline constexpr int kChunksInFlight = 10;
-enum : int { kMeeting = 0, kExchange = 1, kChannels = kExchange + kChunksInFlight };
+enum : int { kMeeting = 0, kExchange = 1 };
+inline int exchange_channel(int rail, std::int64_t k) {
+  return kExchange + rail * kChunksInFlight + static_cast<int>(k % kChunksInFlight);
+}
+inline int rail_of(int channel) { return channel == kMeeting ? 0 : (channel - kExchange) / kChunksInFlight; }
+inline int channels_of(const Topology& topology) { return exchange_channel(topology.rails, 0); }
 
 }  // namespace syncline::comm

@@ -100,11 +100,10 @@ class NodeWire : public Wire {
   Gather gather_;
   Reports reports_;
 
-  std::atomic<std::uint64_t> round_ = 0;  // collectives begun
-  bool node_here_ = false;                // all ranks of the node have come to the round
-  bool direct_ = false;       // no staging: the data lie at the same offset of every rank's part of the region, or
-                              // the rank is alone on its node
-  std::uint64_t chunks_ = 0;  // chunks that every rank has staged and worked on
+  std::atomic<std::uint64_t> round_ = 0;       // collectives begun
+  bool node_here_ = false;                     // all ranks of the node have come to the round
+  bool direct_ = false, node_direct_ = false;  // no node stages its data; this node does not
+  std::uint64_t chunks_ = 0;                   // chunks that every rank has staged and worked on
   std::vector<std::byte*> parts_;
   std::optional<Steps> transfer_;  // under way
   std::optional<Arrival> last_arrival_;

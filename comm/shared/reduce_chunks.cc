@@ -29,7 +29,7 @@ ReduceChunks::ReduceChunks(const Collective& collective, const Topology& topolog
       width_(static_cast<std::int64_t>(size_of(collective.dtype))),
       chunk_(collective.count) {
   const bool one_node = topology.node_count() == 1, scatters = collective.kind == Kind::kReduceScatter;
-  const std::int64_t rails = topology.rails(), slice = kSliceBytes / width_;
+  const std::int64_t rails = topology.rails, slice = kSliceBytes / width_;
   if (!direct) chunk_ = static_cast<std::int64_t>(control.half_bytes()) / width_;
   else if (!one_node) chunk_ = rails * (scatters ? slice : even_slice(divide_up(collective.count, rails), slice));
   count_ = divide_up(collective.count, chunk_);
@@ -82,8 +82,8 @@ std::int64_t ReduceChunks::piece_begin(std::int64_t k, int owner) const {
   return staged() ? staged_at_[bytes(owner)] : piece(k, owner).begin;
 }
 
-void ReduceChunks::find_slice(std::int64_t k, const ReduceRounds& rounds, Slice& slice) const {
-  const std::int64_t rails = topology_.rails(), rail = topology_.local, parts = rounds.parts();
+void ReduceChunks::find_slice(std::int64_t k, int rail, const ReduceRounds& rounds, Slice& slice) const {
+  const std::int64_t rails = topology_.rails, parts = rounds.parts();
   slice.begin.assign(1, 0);
   slice.pieces.clear();
   if (!scatters()) {

@@ -20,10 +20,10 @@
 
 namespace syncline::comm {
 
-// A rank's slice of a chunk between nodes. It stays in the cache, and kChunksInFlight of them hide the latency of the
+// A rail's slice of a chunk between nodes. It stays in the cache, and kChunksInFlight of them hide the latency of the
 // rounds of a thousand nodes.
 inline constexpr std::int64_t kSliceBytes = std::int64_t{768} << 10;
-// Elements of a slice, at most `most`, so that a rank's slices differ little in size. `count`: of all its slices.
+// Elements of a slice, at most `most`, so that a rail's slices differ little in size. `count`: of all its slices.
 std::int64_t even_slice(std::int64_t count, std::int64_t most);
 
 // One rail's elements of a chunk, in the order of the rounds' parts.
@@ -47,7 +47,7 @@ struct Slice {
 
 class ReduceChunks {
  public:
-  // `parts`: the data in the memory of each local rank; empty: the data are staged. `direct`: no node stages them, so
+  // `parts`: the data in the memory of each local rank; empty: this node stages them. `direct`: no node stages them, so
   // chunks may be large. `first`: the number of chunks before this collective.
   ReduceChunks(const Collective& collective, const Topology& topology, NodeControl& control, const ReduceRounds& rounds,
                std::span<std::byte* const> parts, bool direct, std::uint64_t first);
@@ -66,8 +66,8 @@ class ReduceChunks {
   std::byte* place(int local, std::int64_t k) const;
   std::int64_t piece_begin(std::int64_t k, int owner) const;
   std::byte* data(std::int64_t element) const { return static_cast<std::byte*>(collective_.data) + element * width_; }
-  // Between nodes: computes this rail's slice. The rail is that of this rank.
-  void find_slice(std::int64_t k, const ReduceRounds& rounds, Slice& slice) const;
+  // Between nodes: computes a rail's slice.
+  void find_slice(std::int64_t k, int rail, const ReduceRounds& rounds, Slice& slice) const;
   // Calls write(place, element, size) for each run of the slice's elements that a rank of this node gets: its memory,
   // the first element in the slice, and how many there are.
   template <class Write>

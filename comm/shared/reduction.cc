@@ -16,10 +16,7 @@ struct Reduction::Run {
   const ReduceRounds& rounds;
   ReduceChunks chunks;
   std::int64_t width = chunks.width();
-  std::int64_t begun = 0, ended = 0;  // chunks between nodes
-
-  // Staging memory has two halves.
-  std::int64_t in_flight() const { return chunks.staged() ? 2 : kChunksInFlight; }
+  std::int64_t begun = 0, ended = 0;  // of this rank's slices between nodes
 };
 
 Reduction::Reduction(const Topology& topology, const SumTree& tree, AlgorithmRows algorithms, NodeControl& control,
@@ -29,7 +26,8 @@ Reduction::Reduction(const Topology& topology, const SumTree& tree, AlgorithmRow
       control_(control),
       network_(network),
       format_(format),
-      rails_(topology.rails()),
+      first_rail_(topology.first_rail(topology.local)),
+      rails_(topology.first_rail(topology.local + 1) - first_rail_),
       algorithms_(algorithms) {
   for (const Algorithm algorithm : {Algorithm::kDirect, Algorithm::kHalves})
     if (may_choose(algorithms, topology.node_count(), algorithm))
@@ -67,15 +65,15 @@ Steps Reduction::run(const Collective& collective, std::span<std::byte* const> p
 
 const ReduceRounds& Reduction::rounds_for(const Collective& collective) const {
   const int nodes = topology_.node_count();
-  const Algorithm chosen = choose(algorithms_, nodes, collective.bytes / (nodes * rails_));
+  const Algorithm chosen = choose(algorithms_, nodes, collective.bytes / (nodes * topology_.rails));
   return *std::ranges::find(rounds_, chosen, &ReduceRounds::algorithm);
 }
 
-// Works on all chunks between nodes. True if the oldest is over.
+// Works on all slices between nodes. True if the oldest is over.
 bool Reduction::progress_all(Run& run) {
   if (!has_rail() || run.ended == run.begun) return false;
-  for (std::int64_t k = run.ended + 1; k < run.begun; ++k) progress(run, k);
-  return progress(run, run.ended);
+  for (std::int64_t i = run.ended + 1; i < run.begun; ++i) progress(run, slot_of(i));
+  return progress(run, slot_of(run.ended));
 }
 
 // A rank that waits for those of its node goes on with its messages.
@@ -133,24 +131,32 @@ Steps Reduction::scatter_on_node(Run& run) {
   }
 }
 
-// If there are many rounds, a chunk after the second begins when the one before it has ended its first round. So the
-// messages of later rounds need not queue behind those of many new chunks.
-bool Reduction::may_begin(Run& run, std::int64_t k) {
+// If there are many rounds, a slice after the second begins when the one before it has ended its first round. So the
+// messages of later rounds need not queue behind those of many new slices.
+bool Reduction::may_begin(Run& run, std::int64_t i) {
   progress_all(run);
-  return !has_rail() || run.rounds.sums.size() < 2 || k < 2 || slot_of(k - 1).next > 0;
+  return !has_rail() || run.rounds.sums.size() < 2 || i < 2 || slot_of(i - 1).next > 0;
 }
 
+// All ranks work on their slices in one order: by chunk, then by rail. So of the open slices, all ranks of the first
+// one's rail work on it.
 Steps Reduction::between_nodes(Run& run) {
-  const std::int64_t chunks = run.chunks.count(), before = run.in_flight() - 1;
-  for (std::int64_t k = 0; k < chunks + before; ++k) {
-    if (k < chunks) {
-      run.chunks.stage(k);
-      if (run.chunks.staged()) co_await counted(run, &RankControl::staged, k);
-      co_await until([this, &run, k] { return may_begin(run, k); });
-      if (has_rail()) begin(run, k);
-      run.begun = k + 1;
+  const std::int64_t slices = run.chunks.count() * slices_a_chunk();
+  // Staging memory has two halves: a chunk is staged when the one before the last has ended.
+  const std::int64_t in_flight = run.chunks.staged() ? slices_a_chunk() + 1 : kChunksInFlight;
+  const std::int64_t before = std::min<std::int64_t>(in_flight, kChunksInFlight) - 1;
+  for (std::int64_t i = 0; i < slices + before; ++i) {
+    if (i < slices) {
+      const std::int64_t k = i / slices_a_chunk();
+      if (i % slices_a_chunk() == 0) {
+        run.chunks.stage(k);
+        if (run.chunks.staged()) co_await counted(run, &RankControl::staged, k);
+      }
+      co_await until([this, &run, i] { return may_begin(run, i); });
+      if (has_rail()) begin(run, i);
+      run.begun = i + 1;
     }
-    if (k >= before) co_await finish(run, k - before);
+    if (i >= before) co_await finish(run, i - before);
   }
 }
 
@@ -174,88 +180,90 @@ std::size_t Reduction::all_rounds(const Run& run) {
 }
 
 // The sums of a block of ranks at an element of the slice. The root of a broadcast has its data as sums on its node.
-std::byte* Reduction::sums(const Run& run, std::int64_t k, int block, std::int64_t element) {
-  if (in_place(run)) return run.chunks.place(0, k) + element * run.width;
-  const Slice& slice = slot_of(k).slice;
-  const int root = run.collective.root - topology_.own().front();
-  if (is_broadcast(run) && root >= 0 && root < control_.ranks())
-    return run.chunks.place(root, k) + (slice.pieces.front().memory + element) * run.width;
-  return slot_of(k).sums.get() + (block * slice.size() + element) * run.width;
+std::byte* Reduction::sums(const Run& run, const PipelineSlot& slot, int block, std::int64_t element) {
+  const int root = is_broadcast(run) ? run.collective.root - topology_.own().front() : -1;
+  const bool has_root = root >= 0 && root < control_.ranks();
+  if (in_place(run) || has_root)
+    return run.chunks.place(has_root ? root : 0, slot.chunk) + (slot.slice.pieces.front().memory + element) * run.width;
+  return slot.sums.get() + (block * slot.slice.size() + element) * run.width;
 }
 
-std::byte* Reduction::narrow(std::int64_t k, int block, std::int64_t element) {
-  return slot_of(k).narrow.get() + (block * slot_of(k).slice.size() + element) * 2;
+std::byte* Reduction::narrow(const PipelineSlot& slot, int block, std::int64_t element) {
+  return slot.narrow.get() + (block * slot.slice.size() + element) * 2;
 }
 
 // Adds up this node's blocks of ranks, and starts the first round.
-void Reduction::begin(Run& run, std::int64_t k) {
-  slot_of(k).next = 0;
-  run.chunks.find_slice(k, run.rounds, slot_of(k).slice);
-  if (!is_broadcast(run)) add_blocks(run, k);
-  start_round(run, k);
+void Reduction::begin(Run& run, std::int64_t i) {
+  PipelineSlot& slot = slot_of(i);
+  const int rail = first_rail_ + static_cast<int>(i % rails_);
+  slot.chunk = i / rails_;
+  slot.channel = exchange_channel(rail, slot.chunk);
+  slot.next = 0;
+  run.chunks.find_slice(slot.chunk, rail, run.rounds, slot.slice);
+  if (!is_broadcast(run)) add_blocks(run, slot);
+  start_round(run, slot);
 }
 
-void Reduction::add_blocks(Run& run, std::int64_t k) {
-  const Slice& slice = slot_of(k).slice;
+void Reduction::add_blocks(Run& run, PipelineSlot& slot) {
+  const Slice& slice = slot.slice;
   const int blocks = tree_.own_blocks();
   for (const Slice::Piece& piece : slice.pieces) {
     for (int l = 0; l < control_.ranks(); ++l)
-      terms_[static_cast<std::size_t>(l)] = run.chunks.place(l, k) + piece.memory * run.width;
+      terms_[static_cast<std::size_t>(l)] = run.chunks.place(l, slot.chunk) + piece.memory * run.width;
     for (int b = 0; b < blocks && !in_place(run); ++b)
       reduce_into(run.collective.dtype, run.collective.reduce, tree_.own[static_cast<std::size_t>(b)], terms_,
-                  sums(run, k, b, piece.begin), piece.size);
+                  sums(run, slot, b, piece.begin), piece.size);
   }
   if (!is_narrow(run)) return;
   // Also what stays here is rounded, so that a sum does not depend on which node adds it.
-  auto* const wide = reinterpret_cast<float*>(sums(run, k, 0, 0));
-  auto* const narrow = reinterpret_cast<std::uint16_t*>(this->narrow(k, 0, 0));
+  auto* const wide = reinterpret_cast<float*>(sums(run, slot, 0, 0));
+  auto* const narrow = reinterpret_cast<std::uint16_t*>(this->narrow(slot, 0, 0));
   to_wire(format_, wide, narrow, blocks * slice.size());
   from_wire(format_, narrow, wide, blocks * slice.size());
 }
 
-// Goes on as far as it can without waiting. True at the end of the chunk.
-bool Reduction::progress(Run& run, std::int64_t k) {
-  std::size_t& next = slot_of(k).next;
-  for (; next < all_rounds(run); ++next, start_round(run, k)) {
-    if (!network_.test(channel_of(k))) return false;
-    if (next < rounds_before_returns(run) && !is_broadcast(run)) add_up(run, k, run.rounds.sums[next]);
+// Goes on as far as it can without waiting. True at the end of the slice.
+bool Reduction::progress(Run& run, PipelineSlot& slot) {
+  std::size_t& next = slot.next;
+  for (; next < all_rounds(run); ++next, start_round(run, slot)) {
+    if (!network_.test(slot.channel)) return false;
+    if (next < rounds_before_returns(run) && !is_broadcast(run)) add_up(run, slot, run.rounds.sums[next]);
   }
   return true;
 }
 
-void Reduction::start_round(Run& run, std::int64_t k) {
-  const std::size_t next = slot_of(k).next, before = rounds_before_returns(run);
-  if (next == before && is_narrow(run)) round_own_parts(run, k);
+void Reduction::start_round(Run& run, PipelineSlot& slot) {
+  const std::size_t next = slot.next, before = rounds_before_returns(run);
+  if (next == before && is_narrow(run)) round_own_parts(run, slot);
   if (next == all_rounds(run)) return;
   messages_.clear();
-  if (next >= before) add_returns(run, k, run.rounds.returns[next - before]);
-  else if (is_broadcast(run)) add_parts_of_root(run, k);
-  else add_sums(run, k, run.rounds.sums[next]);
-  network_.start(channel_of(k), messages_);
+  if (next >= before) add_returns(run, slot, run.rounds.returns[next - before]);
+  else if (is_broadcast(run)) add_parts_of_root(run, slot);
+  else add_sums(run, slot, run.rounds.sums[next]);
+  network_.start(slot.channel, messages_);
 }
 
 // The root of a broadcast sends every part to its owner.
-void Reduction::add_parts_of_root(Run& run, std::int64_t k) {
+void Reduction::add_parts_of_root(Run& run, PipelineSlot& slot) {
   const bool on_this_node = std::ranges::binary_search(topology_.own(), run.collective.root);
   for (std::size_t begin = 0, end = 0; begin < run.rounds.owners.size(); begin = end) {
     const int owner = run.rounds.owners[begin];
     while (end < run.rounds.owners.size() && run.rounds.owners[end] == owner) ++end;
     const Range parts{static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end)};
-    const Range elements = slot_of(k).slice.elements(parts);
-    std::byte* const memory = sums(run, k, 0, elements.begin);
+    const Range elements = slot.slice.elements(parts);
+    std::byte* const memory = sums(run, slot, 0, elements.begin);
     if (on_this_node && owner != topology_.node) messages_.sends.push_back({owner, memory, bytes(elements.size())});
     if (!on_this_node && owner == topology_.node)
       messages_.receives.push_back({topology_.node_of(run.collective.root), memory, bytes(elements.size())});
   }
 }
 
-void Reduction::add_sums(Run& run, std::int64_t k, const ReduceRound& round) {
-  PipelineSlot& slot = slot_of(k);
+void Reduction::add_sums(Run& run, PipelineSlot& slot, const ReduceRound& round) {
   const auto width_of = [&](const ReduceRound::Message& m) { return is_narrow(run) && m.of_block ? 2 : run.width; };
   for (const ReduceRound::Message& m : round.sends) {
     const Range elements = slot.slice.elements(m.parts);
     const std::byte* from =
-        is_narrow(run) && m.of_block ? narrow(k, m.block, elements.begin) : sums(run, k, m.block, elements.begin);
+        is_narrow(run) && m.of_block ? narrow(slot, m.block, elements.begin) : sums(run, slot, m.block, elements.begin);
     messages_.sends.push_back({m.node, from, bytes(elements.size() * width_of(m))});
   }
   slot.come.clear();
@@ -268,22 +276,21 @@ void Reduction::add_sums(Run& run, std::int64_t k, const ReduceRound& round) {
   }
 }
 
-void Reduction::round_own_parts(Run& run, std::int64_t k) {
+void Reduction::round_own_parts(Run& run, PipelineSlot& slot) {
   for (std::int64_t p = 0; p < run.rounds.parts(); ++p) {
     if (run.rounds.owners[static_cast<std::size_t>(p)] != topology_.node) continue;
-    const Range elements = slot_of(k).slice.elements({p, p + 1});
-    to_wire(format_, reinterpret_cast<const float*>(sums(run, k, 0, elements.begin)),
-            reinterpret_cast<std::uint16_t*>(narrow(k, 0, elements.begin)), elements.size());
+    const Range elements = slot.slice.elements({p, p + 1});
+    to_wire(format_, reinterpret_cast<const float*>(sums(run, slot, 0, elements.begin)),
+            reinterpret_cast<std::uint16_t*>(narrow(slot, 0, elements.begin)), elements.size());
   }
 }
 
 // Sums over all ranks go from their places to the same places of other nodes.
-void Reduction::add_returns(Run& run, std::int64_t k, const ReduceRound& round) {
-  const PipelineSlot& slot = slot_of(k);
+void Reduction::add_returns(Run& run, PipelineSlot& slot, const ReduceRound& round) {
   const auto memory_of = [&](const ReduceRound::Message& m) {
     const Range elements = slot.slice.elements(m.parts);
-    return is_narrow(run) ? std::pair(narrow(k, 0, elements.begin), bytes(elements.size() * 2))
-                          : std::pair(sums(run, k, 0, elements.begin), bytes(elements.size() * run.width));
+    return is_narrow(run) ? std::pair(narrow(slot, 0, elements.begin), bytes(elements.size() * 2))
+                          : std::pair(sums(run, slot, 0, elements.begin), bytes(elements.size() * run.width));
   };
   const int root = is_broadcast(run) ? topology_.node_of(run.collective.root) : -1;  // needs nothing
   for (const ReduceRound::Message& m : round.sends)
@@ -292,23 +299,22 @@ void Reduction::add_returns(Run& run, std::int64_t k, const ReduceRound& round) 
     if (topology_.node != root) messages_.receives.push_back({m.node, memory_of(m).first, memory_of(m).second});
 }
 
-void Reduction::add_up(Run& run, std::int64_t k, const ReduceRound& round) {
-  widen(run, k, round);
+void Reduction::add_up(Run& run, PipelineSlot& slot, const ReduceRound& round) {
+  widen(run, slot, round);
   for (const ReduceRound::Sum& sum : round.sums) {
-    const Range elements = slot_of(k).slice.elements(sum.parts);
+    const Range elements = slot.slice.elements(sum.parts);
     for (std::size_t t = 0; t < sum.terms.size(); ++t) {
       const int received = sum.terms[t] - tree_.own_blocks();
-      terms_[t] = received < 0 ? sums(run, k, sum.terms[t], elements.begin)
-                               : slot_of(k).come[static_cast<std::size_t>(received)];
+      terms_[t] =
+          received < 0 ? sums(run, slot, sum.terms[t], elements.begin) : slot.come[static_cast<std::size_t>(received)];
     }
-    reduce_into(run.collective.dtype, run.collective.reduce, sum.order, terms_, sums(run, k, sum.to, elements.begin),
+    reduce_into(run.collective.dtype, run.collective.reduce, sum.order, terms_, sums(run, slot, sum.to, elements.begin),
                 elements.size());
   }
 }
 
 // Finds the received sums, those in the wire's format widened.
-void Reduction::widen(Run& run, std::int64_t k, const ReduceRound& round) {
-  PipelineSlot& slot = slot_of(k);
+void Reduction::widen(Run& run, PipelineSlot& slot, const ReduceRound& round) {
   std::byte* wide = wide_.get();
   for (std::size_t i = 0; i < round.receives.size(); ++i) {
     if (!is_narrow(run) || !round.receives[i].of_block) continue;
@@ -319,23 +325,25 @@ void Reduction::widen(Run& run, std::int64_t k, const ReduceRound& round) {
 }
 
 // Copies the result to the ranks of this node.
-void Reduction::spread(Run& run, std::int64_t k) {
+void Reduction::spread(Run& run, PipelineSlot& slot) {
   if (in_place(run)) return;
-  run.chunks.for_results(k, slot_of(k).slice, [&](std::byte* place, std::int64_t element, std::int64_t count) {
-    if (place == sums(run, k, 0, element)) return;  // the root of a broadcast
-    if (!is_narrow(run)) std::memcpy(place, sums(run, k, 0, element), bytes(count * run.width));
+  run.chunks.for_results(slot.chunk, slot.slice, [&](std::byte* place, std::int64_t element, std::int64_t count) {
+    if (place == sums(run, slot, 0, element)) return;  // the root of a broadcast
+    if (!is_narrow(run)) std::memcpy(place, sums(run, slot, 0, element), bytes(count * run.width));
     else
-      from_wire(format_, reinterpret_cast<const std::uint16_t*>(narrow(k, 0, element)), reinterpret_cast<float*>(place),
-                count);
+      from_wire(format_, reinterpret_cast<const std::uint16_t*>(narrow(slot, 0, element)),
+                reinterpret_cast<float*>(place), count);
   });
 }
 
-Steps Reduction::finish(Run& run, std::int64_t k) {
+Steps Reduction::finish(Run& run, std::int64_t i) {
   if (has_rail()) {
     co_await until([&] { return progress_all(run); });
-    spread(run, k);
+    spread(run, slot_of(i));
   }
-  run.ended = k + 1;
+  run.ended = i + 1;
+  if (run.ended % slices_a_chunk() != 0) co_return;
+  const std::int64_t k = i / slices_a_chunk();
   run.chunks.tell_worked(k);
   co_await counted(run, &RankControl::reduced, k);
   run.chunks.unstage(k);

@@ -10,6 +10,7 @@
 // share a node.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -33,7 +34,7 @@ class Reduction {
   Reduction(const Topology& topology, const SumTree& tree, AlgorithmRows algorithms, NodeControl& control,
             Network& network, WireFormat format);
 
-  // `parts`: the data in the memory of each local rank; empty: the data are staged. `direct`: no node stages them, so
+  // `parts`: the data in the memory of each local rank; empty: this node stages them. `direct`: no node stages them, so
   // chunks may be large. `done`: the number of chunks that all ranks have finished; run() updates it.
   // `collective` and `parts` must live as long as the steps.
   Steps run(const Collective& collective, std::span<std::byte* const> parts, bool direct, std::uint64_t& done);
@@ -41,8 +42,10 @@ class Reduction {
  private:
   struct Run;
   using Memory = std::unique_ptr<std::byte[]>;
-  // Buffers for this rank's slice of a chunk, between nodes.
+  // Between nodes: a slice under way, and its buffers. A rank with several rails has as many slices of a chunk.
   struct PipelineSlot {
+    std::int64_t chunk = 0;
+    int channel = 0;
     Slice slice;
     Memory sums;                    // of each of the node's blocks of ranks, one behind the other
     Memory narrow;                  // the same in the wire's format; then the result in that format
@@ -57,37 +60,39 @@ class Reduction {
   Steps between_nodes(Run& run);
   bool is_narrow(const Run& run) const;
   bool in_place(const Run& run) const;
-  bool has_rail() const { return topology_.local < rails_; }
-  static int channel_of(std::int64_t k) { return kExchange + static_cast<int>(k % kChunksInFlight); }
-  PipelineSlot& slot_of(std::int64_t k) { return slots_[static_cast<std::size_t>(k % kChunksInFlight)]; }
-  std::byte* sums(const Run& run, std::int64_t k, int block, std::int64_t element);
-  std::byte* narrow(std::int64_t k, int block, std::int64_t element);
+  bool has_rail() const { return rails_ > 0; }
+  // A rank without a rail counts as if it had one.
+  std::int64_t slices_a_chunk() const { return std::max(rails_, 1); }
+  // This rank's slices of a collective are numbered by chunk, then by rail.
+  PipelineSlot& slot_of(std::int64_t i) { return slots_[static_cast<std::size_t>(i % kChunksInFlight)]; }
+  std::byte* sums(const Run& run, const PipelineSlot& slot, int block, std::int64_t element);
+  static std::byte* narrow(const PipelineSlot& slot, int block, std::int64_t element);
   static bool is_broadcast(const Run& run);
   const ReduceRounds& rounds_for(const Collective& collective) const;
   static std::size_t rounds_before_returns(const Run& run);
   static std::size_t all_rounds(const Run& run);
-  void begin(Run& run, std::int64_t k);
-  void add_blocks(Run& run, std::int64_t k);
-  bool progress(Run& run, std::int64_t k);
-  void start_round(Run& run, std::int64_t k);
-  void add_parts_of_root(Run& run, std::int64_t k);
-  void add_sums(Run& run, std::int64_t k, const ReduceRound& round);
-  void round_own_parts(Run& run, std::int64_t k);
-  void add_returns(Run& run, std::int64_t k, const ReduceRound& round);
-  void add_up(Run& run, std::int64_t k, const ReduceRound& round);
-  void widen(Run& run, std::int64_t k, const ReduceRound& round);
-  void spread(Run& run, std::int64_t k);
+  void begin(Run& run, std::int64_t i);
+  void add_blocks(Run& run, PipelineSlot& slot);
+  bool progress(Run& run, PipelineSlot& slot);
+  void start_round(Run& run, PipelineSlot& slot);
+  void add_parts_of_root(Run& run, PipelineSlot& slot);
+  void add_sums(Run& run, PipelineSlot& slot, const ReduceRound& round);
+  void round_own_parts(Run& run, PipelineSlot& slot);
+  void add_returns(Run& run, PipelineSlot& slot, const ReduceRound& round);
+  void add_up(Run& run, PipelineSlot& slot, const ReduceRound& round);
+  void widen(Run& run, PipelineSlot& slot, const ReduceRound& round);
+  void spread(Run& run, PipelineSlot& slot);
   auto counted(Run& run, std::atomic<std::uint64_t> RankControl::*counter, std::int64_t k);
   bool progress_all(Run& run);
-  bool may_begin(Run& run, std::int64_t k);
-  Steps finish(Run& run, std::int64_t k);
+  bool may_begin(Run& run, std::int64_t i);
+  Steps finish(Run& run, std::int64_t i);
 
   const Topology topology_;
   const SumTree& tree_;
   NodeControl& control_;
   Network& network_;
   const WireFormat format_;
-  const int rails_;
+  const int first_rail_, rails_;  // this rank's
   const AlgorithmRows algorithms_;
   std::vector<ReduceRounds> rounds_;  // of each algorithm that may be chosen
   std::array<PipelineSlot, kChunksInFlight> slots_;

@@ -51,7 +51,7 @@ void Reports::post(Moment now) {
 
 int Reports::absent_node() const {
   for (int n = 0; n < topology_.node_count(); ++n)
-    for (int channel = 0; channel < kChannels; ++channel)
+    for (int channel = 0; channel < channels_of(topology_); ++channel)
       if (!network_.has_come(channel, n)) return n;
   return -1;
 }

@@ -30,18 +30,58 @@ std::vector<float> sum_of(std::size_t ranks, std::size_t count) {
   return sum_in_pairs(std::move(terms));
 }
 
-const std::vector<std::vector<int>> kLayouts{
-    {0, 0, 0},    {0, 1, 2},       {0, 0, 0, 0},          {0, 0, 1, 1},       {0, 0, 0, 1},
-    {0, 1, 2, 3}, {0, 1, 0, 1, 0}, {0, 1, 1, 1, 2, 2, 2}, {0, 1, 1, 2, 3, 4}, {0, 1, 2, 3, 4, 5, 5, 5, 6, 7, 8}};
+const std::vector<std::vector<int>> kLayouts{{0, 0, 0},
+                                             {0, 1, 2},
+                                             {0, 0, 0, 0},
+                                             {0, 0, 1, 1},
+                                             {0, 0, 0, 1},
+                                             {0, 1, 2, 3},
+                                             {0, 1, 0, 1, 0},
+                                             {0, 1, 1, 1, 2, 2, 2},
+                                             {0, 1, 1, 2, 3, 4},
+                                             {0, 1, 2, 3, 4, 5, 5, 5, 6, 7, 8},
+                                             {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
 
-TEST(Topology, CountsNodesLanesAndLocalRanks) {
+TEST(Topology, CountsNodesAndLocalRanks) {
   const std::vector<int> nodes{7, 7, 7, 3, 3};
   const Topology topology = make_topology(4, nodes);
   EXPECT_EQ(topology.nodes, (std::vector<std::vector<int>>{{0, 1, 2}, {3, 4}}));
   EXPECT_EQ(topology.node, 1);
   EXPECT_EQ(topology.local, 1);
   EXPECT_EQ(topology.size(), 5);
-  EXPECT_EQ(topology.rails(), 2);
+}
+
+// For each node: the rails of each of its ranks.
+std::vector<std::vector<std::vector<int>>> rails_of(const std::vector<int>& node_of_rank) {
+  std::vector<std::vector<std::vector<int>>> all;
+  for (int r = 0; r < static_cast<int>(node_of_rank.size()); ++r) {
+    const Topology topology = make_topology(r, node_of_rank);
+    if (topology.local == 0) all.emplace_back();
+    std::vector<int>& own = all.back().emplace_back();
+    for (int rail = topology.first_rail(topology.local); rail < topology.first_rail(topology.local + 1); ++rail) {
+      own.push_back(rail);
+      for (int from = 0; from < static_cast<int>(node_of_rank.size()); ++from)
+        EXPECT_EQ(make_topology(from, node_of_rank).rank_on_rail(rail, topology.node), r);
+    }
+  }
+  return all;
+}
+
+// There are as many rails as most ranks need. A smaller node has all of them, a larger one has ranks without.
+TEST(Topology, HasTheRailsOfMostRanks) {
+  using Rails = std::vector<std::vector<std::vector<int>>>;
+  EXPECT_EQ(rails_of({0, 0, 1, 1, 2}), (Rails{{{0}, {1}}, {{0}, {1}}, {{0, 1}}}));
+  EXPECT_EQ(rails_of({0, 0, 1, 1, 2, 2, 2}), (Rails{{{0}, {1}}, {{0}, {1}}, {{0}, {1}, {}}}));
+  EXPECT_EQ(rails_of({0, 0, 0, 1, 1}), (Rails{{{0}, {1}, {2}}, {{0, 1}, {2}}}));
+  EXPECT_EQ(rails_of({0, 0, 1, 2}), (Rails{{{0}, {1}}, {{0, 1}}, {{0, 1}}}));
+  EXPECT_EQ(rails_of({0, 1, 2, 2, 3}), (Rails{{{0}}, {{0}}, {{0}, {}}, {{0}}}));
+  std::vector<int> large;
+  for (const int ranks : {64, 64, 5})
+    large.insert(large.end(), static_cast<std::size_t>(ranks), large.empty() ? 0 : large.back() + 1);
+  std::vector<std::size_t> on_small;
+  const auto rails = rails_of(large);
+  for (const std::vector<int>& own : rails.back()) on_small.push_back(own.size());
+  EXPECT_EQ(on_small, (std::vector<std::size_t>{13, 13, 13, 13, 12}));
 }
 
 TEST(Topology, OrdersRanksByNode) {
@@ -74,19 +114,30 @@ TEST(NodeWire, SumsInOneOrderWhereverDataLie) {
     }
 }
 
-// Data at different places in the ranks' shared memory is staged.
+// A node whose ranks have their data at different places of their shared memory stages them.
 TEST(NodeWire, DataInDifferentPlaces) {
   constexpr std::int64_t kCount = 50000;
-  spawn_ranks(4,
-              [](Communicator& c) {
-                auto* shared = reinterpret_cast<float*>(c.shared_memory(8 * kCount));
-                ASSERT_NE(shared, nullptr);
-                float* data = shared + (c.rank() % 2) * kCount;
-                std::fill_n(data, kCount, static_cast<float>(c.rank()));
-                c.wait(c.all_reduce({}, data, kCount, DType::kFloat32, Reduce::kSum));
-                for (std::int64_t i = 0; i < kCount; ++i) ASSERT_EQ(data[i], 6.f);
-              },
-              {.node_of_rank = {0, 0, 1, 1}});
+  for (const int staging_nodes : {1, 2})
+    spawn_ranks(
+        4,
+        [staging_nodes](Communicator& c) {
+          auto* shared = reinterpret_cast<float*>(c.shared_memory(8 * kCount));
+          ASSERT_NE(shared, nullptr);
+          float* data = shared + (c.rank() < 2 * staging_nodes ? c.rank() % 2 : 0) * kCount;
+          std::fill_n(data, kCount, static_cast<float>(c.rank()));
+          c.wait(c.all_reduce({}, data, kCount, DType::kFloat32, Reduce::kSum));
+          for (std::int64_t i = 0; i < kCount; ++i) ASSERT_EQ(data[i], 6.f);
+          const std::vector<std::int64_t> counts{2 * kCount, kCount, 3 * kCount, 2 * kCount};  // bytes
+          std::vector<std::byte> own(static_cast<std::size_t>(counts[static_cast<std::size_t>(c.rank())]),
+                                     static_cast<std::byte>(c.rank()));
+          auto* all = reinterpret_cast<std::byte*>(shared);
+          std::vector<std::byte> elsewhere(8 * kCount);
+          if (c.rank() < 2 * staging_nodes) all = elsewhere.data();
+          c.wait(c.all_gather({}, own.data(), all, counts));
+          for (std::int64_t i = 0; i < 8 * kCount; ++i)
+            ASSERT_EQ(all[i], static_cast<std::byte>(i < 2 * kCount ? 0 : i < 3 * kCount ? 1 : i < 6 * kCount ? 2 : 3));
+        },
+        {.node_of_rank = {0, 0, 1, 1}});
 }
 
 TEST(NodeWire, SharedMemoryGrowsAndMoves) {

@@ -55,6 +55,10 @@ TEST(VirtualJob, SumsInOneOrderInEveryLayout) {
                                         {0, 1, 1, 1, 2, 2, 3, 4, 4, 4, 4, 4, 4, 5, 6, 6, 6, 7, 8, 8, 8, 9}};
   layouts.emplace_back();
   for (int n = 0; n < 11; ++n) layouts.back().insert(layouts.back().end(), 3, n);
+  // The ranks of the small nodes have more rails than there are slices in flight.
+  layouts.emplace_back();
+  for (const int ranks : {12, 12, 1, 12, 2})
+    layouts.back().insert(layouts.back().end(), ranks, layouts.back().empty() ? 0 : layouts.back().back() + 1);
   for (const std::vector<int>& layout : layouts)
     for (const std::size_t count : {3ul, 20000ul, 300001ul}) {
       VirtualJob job({.node_of_rank = layout, .jitter = 20e-6});
