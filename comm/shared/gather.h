@@ -1,4 +1,4 @@
-// Large gathers. Each node collects the bytes of its ranks. Then rail l exchanges the l-th slice of what the nodes
+// Large gathers. Each node collects the bytes of its ranks. Then each rail exchanges its slice of what the nodes
 // have, and each node collects these slices: every byte enters a node once.
 //
 // Algorithms: kDirect sends the slices in steps: the network works on one while the node collects another. kHalves
