@@ -6,6 +6,10 @@
 namespace syncline::comm {
 namespace {
 
+// Memory of a rank's slices in flight. It limits their number where a slice needs much: if the node's ranks are several
+// blocks of the sums' tree, or if sums travel in 16 bits.
+constexpr std::int64_t kMostBytes = std::int64_t{13} << 20;
+
 std::size_t bytes(std::int64_t count) { return static_cast<std::size_t>(count); }
 
 }  // namespace
@@ -36,6 +40,20 @@ Reduction::Reduction(const Topology& topology, const SumTree& tree, AlgorithmRow
   terms_.resize(std::max(static_cast<std::size_t>(tree.blocks()), buffers_.size()));
   if (topology_.node_count() == 1 || !has_rail()) return;
   const std::int64_t slice = std::max(kSliceBytes, static_cast<std::int64_t>(control_.half_bytes())) + 8;
+  const bool narrow = format != WireFormat::kSame;
+  const std::int64_t sums = tree.own_blocks() * slice, inbox = most_received(slice);
+  const std::int64_t a_slot = sums + inbox + (narrow ? sums / 2 : 0), rest = narrow ? inbox : 0;
+  slots_.resize(bytes(std::clamp<std::int64_t>((kMostBytes - rest) / a_slot, 2, kChunksInFlight)));
+  for (PipelineSlot& slot : slots_) {
+    slot.sums = std::make_unique_for_overwrite<std::byte[]>(bytes(sums));
+    slot.inbox = std::make_unique_for_overwrite<std::byte[]>(bytes(inbox));
+    if (narrow) slot.narrow = std::make_unique_for_overwrite<std::byte[]>(bytes(sums / 2));
+  }
+  if (narrow) wide_ = std::make_unique_for_overwrite<std::byte[]>(bytes(inbox));
+}
+
+// Bytes that a round receives, each message aligned to 8 bytes. `slice`: of a slice.
+std::int64_t Reduction::most_received(std::int64_t slice) const {
   std::int64_t most = 0;
   for (const ReduceRounds& rounds : rounds_)
     for (const ReduceRound& round : rounds.sums) {
@@ -44,13 +62,7 @@ Reduction::Reduction(const Topology& topology, const SumTree& tree, AlgorithmRow
         received += 8 * message.parts.size() * (slice / 8 / rounds.parts() + 1) + 8;
       most = std::max(most, received);
     }
-  for (PipelineSlot& slot : slots_) {
-    slot.sums = std::make_unique_for_overwrite<std::byte[]>(bytes(tree.own_blocks() * slice));
-    slot.inbox = std::make_unique_for_overwrite<std::byte[]>(bytes(most));
-    if (format == WireFormat::kSame) continue;
-    slot.narrow = std::make_unique_for_overwrite<std::byte[]>(bytes(tree.own_blocks() * slice / 2));
-  }
-  if (format != WireFormat::kSame) wide_ = std::make_unique_for_overwrite<std::byte[]>(bytes(most));
+  return most;
 }
 
 Steps Reduction::run(const Collective& collective, std::span<std::byte* const> parts, bool direct,
@@ -142,9 +154,10 @@ bool Reduction::may_begin(Run& run, std::int64_t i) {
 // one's rail work on it.
 Steps Reduction::between_nodes(Run& run) {
   const std::int64_t slices = run.chunks.count() * slices_a_chunk();
-  // Staging memory has two halves: a chunk is staged when the one before the last has ended.
-  const std::int64_t in_flight = run.chunks.staged() ? slices_a_chunk() + 1 : kChunksInFlight;
-  const std::int64_t before = std::min<std::int64_t>(in_flight, kChunksInFlight) - 1;
+  // A rank without a rail keeps step with its node. Staging memory has two halves: a chunk is staged when the one
+  // before the last has ended.
+  const std::int64_t slots = has_rail() ? std::ssize(slots_) : kChunksInFlight;
+  const std::int64_t before = std::min(run.chunks.staged() ? slices_a_chunk() + 1 : slots, slots) - 1;
   for (std::int64_t i = 0; i < slices + before; ++i) {
     if (i < slices) {
       const std::int64_t k = i / slices_a_chunk();

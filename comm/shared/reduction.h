@@ -11,7 +11,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -54,6 +53,7 @@ class Reduction {
     std::size_t next = 0;           // round that has started
   };
 
+  std::int64_t most_received(std::int64_t slice) const;
   std::int64_t step_of(const Run& run) const;
   Steps on_node(Run& run);
   Steps scatter_on_node(Run& run);
@@ -64,7 +64,7 @@ class Reduction {
   // A rank without a rail counts as if it had one.
   std::int64_t slices_a_chunk() const { return std::max(rails_, 1); }
   // This rank's slices of a collective are numbered by chunk, then by rail.
-  PipelineSlot& slot_of(std::int64_t i) { return slots_[static_cast<std::size_t>(i % kChunksInFlight)]; }
+  PipelineSlot& slot_of(std::int64_t i) { return slots_[static_cast<std::size_t>(i) % slots_.size()]; }
   std::byte* sums(const Run& run, const PipelineSlot& slot, int block, std::int64_t element);
   static std::byte* narrow(const PipelineSlot& slot, int block, std::int64_t element);
   static bool is_broadcast(const Run& run);
@@ -95,8 +95,8 @@ class Reduction {
   const int first_rail_, rails_;  // this rank's
   const AlgorithmRows algorithms_;
   std::vector<ReduceRounds> rounds_;  // of each algorithm that may be chosen
-  std::array<PipelineSlot, kChunksInFlight> slots_;
-  Memory wide_;  // the received sums of the round that is being added up, from the wire's format
+  std::vector<PipelineSlot> slots_;   // at most kChunksInFlight
+  Memory wide_;                       // the received sums of the round that is being added up, from the wire's format
   std::vector<void*> buffers_;
   std::vector<const void*> terms_;
   Messages messages_;
