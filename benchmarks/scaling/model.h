@@ -10,8 +10,8 @@ namespace syncline::comm {
 
 // Seconds from the call to the last rank's result, of a sum of `bytes` of float32 over nodes of equal numbers of ranks,
 // whose data lie in shared memory. Excludes the sum within a node. The model: the messages of the meeting and of the
-// first chunks, then for each further chunk what the busiest link needs, or a share of the rounds' latency if that is
-// more. With several ranks a node, each of them sends its part of a message, one after the other.
+// first chunks, of each rank of a node, then for each further chunk what the busiest link needs, or a share of the
+// rounds' latency if that is more.
 double predicted_seconds(int nodes, int ranks_a_node, std::int64_t bytes, const VirtualLink& link);
 
 }  // namespace syncline::comm

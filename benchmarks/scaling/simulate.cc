@@ -1,15 +1,18 @@
-// Predicts all-reduces of many nodes from the rounds of the wire (benchmarks/scaling/model.h) and, for nodes of one
-// rank, simulates them in virtual time with the wire's own code (comm/local/virtual_job.h). Prints for each the times
-// and the limit that the links' bandwidth sets. They do not depend on the machine; simulated messages have no bytes.
+// Predicts all-reduces of many nodes from the rounds of the wire (benchmarks/scaling/model.h), and simulates them in
+// virtual time with the wire's own code (comm/local/virtual_job.h). Prints for each the times and the limit that the
+// links' bandwidth sets. Simulates training steps too: ranks that compute while their sums are under way. The times do
+// not depend on the machine; simulated messages have no bytes.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
-#include <numeric>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "benchmarks/scaling/model.h"
@@ -23,9 +26,8 @@ struct Options {
   std::vector<std::int64_t> sizes{4, 64 << 10, 1 << 20, 25 << 20};
   int ranks_a_node = 1;
   VirtualLink link;
+  std::string step;  // file
   bool model_only = false, json = false;
-
-  bool simulates() const { return !model_only && ranks_a_node == 1; }
 };
 
 Options parse(int argc, char** argv) {
@@ -33,12 +35,16 @@ Options parse(int argc, char** argv) {
   CLI::App app{"Predicts and simulates all-reduces of many nodes."};
   app.add_option("--nodes", options.nodes, "numbers of nodes")->delimiter(',')->check(CLI::Range(2, 4096));
   app.add_option("--bytes", options.sizes, "sizes in bytes")->delimiter(',')->check(CLI::Range(4, 1 << 30));
-  app.add_option("--ranks-a-node", options.ranks_a_node, "more than one: the model only")->check(CLI::Range(1, 64));
+  app.add_option("--ranks-a-node", options.ranks_a_node, "ranks of each node")->check(CLI::Range(1, 64));
   app.add_option("--latency", options.link.latency, "of a message, in seconds")->check(CLI::NonNegativeNumber);
   app.add_option("--bandwidth", options.link.bandwidth, "of a node's link, in bytes/s")->check(CLI::PositiveNumber);
   app.add_option("--overhead", options.link.overhead, "of a message at its sender, in seconds")
       ->check(CLI::NonNegativeNumber);
-  app.add_flag("--model", options.model_only, "the model only");
+  app.add_option("--step", options.step,
+                 "simulates a training step in place of all-reduces: a JSON file of [\"compute\", seconds, 0], "
+                 "[\"submit\", bucket, bytes] and [\"wait\", bucket, 0]")
+      ->check(CLI::ExistingFile);
+  app.add_flag("--model", options.model_only, "the model only, of all-reduces");
   app.add_flag("--json", options.json, "a line of JSON each");
   try {
     app.parse(argc, argv);
@@ -48,11 +54,80 @@ Options parse(int argc, char** argv) {
   return options;
 }
 
-std::unique_ptr<VirtualJob> job_of(int nodes, const VirtualLink& link) {
-  std::vector<int> node_of_rank(static_cast<std::size_t>(nodes));
-  std::iota(node_of_rank.begin(), node_of_rank.end(), 0);
-  return std::make_unique<VirtualJob>(VirtualOptions{.node_of_rank = node_of_rank, .link = link, .lengths_only = true});
+// What a rank does in a step: it computes, and then begins a sum of some bytes or waits for the sum with a number.
+struct Action {
+  double computes = 0;
+  std::int64_t begins = 0;
+  int awaits = -1;
+};
+
+struct Step {
+  std::vector<Action> actions;
+  double computes = 0;    // in all
+  std::int64_t most = 4;  // bytes of a sum
+};
+
+Step read_step(const std::string& path) {
+  Step step;
+  std::map<nlohmann::json, int> buckets;
+  step.actions.emplace_back();
+  for (const nlohmann::json& line : nlohmann::json::parse(std::ifstream(path))) {
+    const std::string action = line.at(0);
+    if (action == "compute") {
+      step.actions.back().computes += line.at(1).get<double>();
+      step.computes += line.at(1).get<double>();
+      continue;
+    }
+    if (action == "submit") {
+      buckets.emplace(line.at(1), static_cast<int>(buckets.size()));
+      step.actions.back().begins = line.at(2);
+      step.most = std::max(step.most, step.actions.back().begins);
+    } else {
+      step.actions.back().awaits = buckets.at(line.at(1));
+    }
+    step.actions.emplace_back();
+  }
+  return step;
 }
+
+// Nodes in virtual time, whose ranks have memory for sums of so many bytes.
+class Simulation {
+ public:
+  Simulation(const Options& options, int nodes, std::int64_t bytes)
+      : job_({.node_of_rank = node_of_rank(nodes, options.ranks_a_node), .link = options.link, .lengths_only = true}),
+        memory_(static_cast<std::size_t>(bytes / 4 + 1)) {
+    job_.run(of_all(make_memory(Kind::kSharedMemory, bytes)));
+    if (job_.shared_memory(0) != nullptr) data_ = job_.shared_memory(0);  // one for all ranks
+  }
+
+  double seconds(std::int64_t bytes) { return job_.run(of_all(sum_of(bytes))); }
+  double seconds(const Step& step) {
+    std::vector<VirtualAction> actions;
+    for (const auto& [computes, begins, awaits] : step.actions) {
+      actions.push_back({.seconds = computes, .awaits = awaits});
+      if (begins > 0) actions.back().begins = sum_of(begins);
+    }
+    return job_.run(of_all(actions));
+  }
+
+ private:
+  static std::vector<int> node_of_rank(int nodes, int ranks_a_node) {
+    std::vector<int> numbers(static_cast<std::size_t>(nodes * ranks_a_node));
+    for (std::size_t r = 0; r < numbers.size(); ++r) numbers[r] = static_cast<int>(r) / ranks_a_node;
+    return numbers;
+  }
+  Collective sum_of(std::int64_t bytes) const {
+    return make_all_reduce({}, data_, bytes / 4, syncline::DType::kFloat32, Reduce::kSum);
+  }
+  template <class Of>
+  std::vector<Of> of_all(const Of& of_a_rank) const {
+    return std::vector<Of>(static_cast<std::size_t>(job_.size()), of_a_rank);
+  }
+
+  VirtualJob job_;
+  std::vector<float> memory_;  // of ranks that are alone on their nodes
+  void* data_ = memory_.data();
+};
 
 void print(const Options& options, int nodes, std::int64_t bytes, std::optional<double> simulated) {
   const double model = predicted_seconds(nodes, options.ranks_a_node, bytes, options.link);
@@ -70,22 +145,40 @@ void print(const Options& options, int nodes, std::int64_t bytes, std::optional<
   std::fflush(stdout);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const Options options = parse(argc, argv);
-  const std::int64_t most = options.simulates() ? *std::ranges::max_element(options.sizes) : 4;
-  std::vector<float> zeros(static_cast<std::size_t>(most / 4 + 1));
+void sums(const Options& options) {
   if (!options.json)
     fmt::print("{:>6} {:>12} {:>12}{} {:>12} {:>8}\n", "nodes", "bytes", "model, us",
-               options.simulates() ? "  simul., us    error" : "", "limit, us", "ratio");
+               options.model_only ? "" : "  simul., us    error", "limit, us", "ratio");
   for (const int nodes : options.nodes) {
-    const auto job = options.simulates() ? job_of(nodes, options.link) : nullptr;
-    for (const std::int64_t bytes : options.sizes) {
-      const Collective sum = make_all_reduce({}, zeros.data(), bytes / 4, syncline::DType::kFloat32, Reduce::kSum);
-      std::optional<double> simulated;
-      if (job) simulated = job->run(std::vector<Collective>(static_cast<std::size_t>(nodes), sum));
-      print(options, nodes, bytes, simulated);
-    }
+    std::optional<Simulation> simulation;
+    if (!options.model_only) simulation.emplace(options, nodes, *std::ranges::max_element(options.sizes));
+    for (const std::int64_t bytes : options.sizes)
+      print(options, nodes, bytes, simulation ? std::optional(simulation->seconds(bytes)) : std::nullopt);
   }
+}
+
+void steps(const Options& options) {
+  const Step step = read_step(options.step);
+  if (!options.json) fmt::print("{:>6} {:>12} {:>12} {:>12}\n", "nodes", "compute, ms", "step, ms", "efficiency");
+  for (const int nodes : options.nodes) {
+    const double seconds = Simulation(options, nodes, step.most).seconds(step);
+    if (options.json)
+      fmt::print("{{\"nodes\": {}, \"ranks_a_node\": {}, \"compute\": {}, \"step\": {}}}\n", nodes,
+                 options.ranks_a_node, step.computes, seconds);
+    else
+      fmt::print("{:6} {:12.3f} {:12.3f} {:12.4f}\n", nodes, 1e3 * step.computes, 1e3 * seconds,
+                 step.computes / seconds);
+    std::fflush(stdout);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  const Options options = parse(argc, argv);
+  if (options.step.empty()) sums(options);
+  else steps(options);
+} catch (const std::exception& error) {
+  fmt::print(stderr, "simulate: {}\n", error.what());
+  return 1;
 }

@@ -33,6 +33,49 @@ struct Event {
   bool operator>(const Event& other) const { return std::tie(time, number) > std::tie(other.time, other.number); }
 };
 
+using Buffer = std::shared_ptr<std::vector<std::byte>>;
+
+// The memory of all ranks of a job is one buffer, whose contents do not matter.
+class OneBuffer : public NodeMemory {
+ public:
+  OneBuffer(Buffer& buffer, int ranks) : buffer_(buffer), ranks_(ranks) {}
+
+  std::unique_ptr<Window> allocate(std::size_t bytes) override {
+    if (!buffer_ || buffer_->size() < bytes) buffer_ = std::make_shared<std::vector<std::byte>>(bytes);
+    return std::make_unique<Parts>(buffer_, ranks_);
+  }
+
+ private:
+  struct Parts : Window {
+    Parts(Buffer memory, int ranks) : buffer(std::move(memory)) {
+      parts_.assign(static_cast<std::size_t>(ranks), buffer->data());
+    }
+    const Buffer buffer;
+  };
+
+  Buffer& buffer_;
+  const int ranks_;
+};
+
+// A rank in a step.
+struct Actor {
+  std::span<const VirtualAction> actions;
+  std::size_t next = 0;             // action
+  std::optional<double> ends = {};  // its computation; none: it has not started
+  bool has_begun = false;           // the action's collective
+  std::vector<const Collective*> begun = {};
+  std::size_t done = 0;        // of these
+  bool in_collective = false;  // the wire is at work on the next one
+
+  bool ended() const { return next == actions.size() && done == begun.size(); }
+};
+
+std::vector<std::vector<VirtualAction>> steps_of(std::span<const Collective> collectives) {
+  std::vector<std::vector<VirtualAction>> steps;
+  for (const Collective& collective : collectives) steps.push_back({{.begins = collective}});
+  return steps;
+}
+
 }  // namespace
 
 struct VirtualJob::State {
@@ -91,12 +134,48 @@ struct VirtualJob::State {
   }
   int node_of(int rank) const { return node_of_rank[static_cast<std::size_t>(rank)]; }
 
+  // Whether the rank has done something: all that it can at this time.
+  bool advance(std::size_t r) {
+    const bool acts = act(r);
+    return transfer(r) || acts;
+  }
+
+  bool act(std::size_t r) {
+    Actor& actor = actors[r];
+    const std::size_t before = actor.next, begun = actor.begun.size();
+    for (; actor.next < actor.actions.size(); ++actor.next, actor.ends.reset(), actor.has_begun = false) {
+      const VirtualAction& action = actor.actions[actor.next];
+      if (!actor.ends) {
+        actor.ends = now + action.seconds;
+        if (action.seconds > 0) add(*actor.ends, static_cast<int>(r));
+      }
+      if (now < *actor.ends) break;
+      if (action.begins && !std::exchange(actor.has_begun, true)) actor.begun.push_back(&*action.begins);
+      if (action.awaits >= static_cast<int>(actor.done)) break;
+    }
+    return actor.next != before || actor.begun.size() != begun;
+  }
+
+  bool transfer(std::size_t r) {
+    Actor& actor = actors[r];
+    if (actor.done == actor.begun.size()) return false;
+    const Collective& collective = *actor.begun[actor.done];
+    if (!std::exchange(actor.in_collective, true)) wires[r]->begin(collective);
+    const Wire::Progress progress = wires[r]->poll(collective);
+    if (progress != Wire::Progress::kDone) return progress == Wire::Progress::kMoving;
+    actor.in_collective = false;
+    ++actor.done;
+    return true;
+  }
+
   const VirtualOptions options;
   std::mt19937 random;
   const std::shared_ptr<LocalJob> job;
+  Buffer buffer;                  // of ranks whose messages have no bytes
   std::vector<int> node_of_rank;  // numbered as in the topology
   std::vector<std::vector<int>> ranks_of_node;
   std::vector<std::unique_ptr<NodeWire>> wires;
+  std::vector<Actor> actors;  // of the step
   double now = 0, begun = 0;  // seconds in this collective; in those before it
   std::uint64_t events_added = 0;
   std::vector<double> out_free, in_free;                            // by node: when its link is free
@@ -189,6 +268,7 @@ VirtualJob::VirtualJob(const VirtualOptions& options) : state_(std::make_unique<
     NodeParts parts{state.job->topology(r), nullptr, state.job->memory(r), nullptr};
     parts.control = parts.memory->allocate(NodeControl::bytes_a_rank(wire.staging_bytes / 2));
     parts.network = std::make_unique<VirtualNetwork>(state, parts.topology);
+    if (options.lengths_only) parts.memory = std::make_unique<OneBuffer>(state.buffer, parts.topology.local_size());
     state.wires.push_back(std::make_unique<NodeWire>(std::move(parts), wire));
   }
 }
@@ -199,48 +279,45 @@ VirtualJob::~VirtualJob() {
 
 int VirtualJob::size() const { return static_cast<int>(state_->wires.size()); }
 
-double VirtualJob::run(std::span<const Collective> collectives) {
-  std::vector<bool> waits;
-  const double seconds = drive(collectives, waits);
-  SYNCLINE_CHECK(std::ranges::count(waits, true) == 0);
+std::byte* VirtualJob::shared_memory(int rank) const {
+  return state_->wires[static_cast<std::size_t>(rank)]->shared_memory();
+}
+
+double VirtualJob::run(std::span<const Collective> collectives) { return run(steps_of(collectives)); }
+
+double VirtualJob::run(std::span<const std::vector<VirtualAction>> steps) {
+  const double seconds = drive(steps);
+  SYNCLINE_CHECK(std::ranges::all_of(state_->actors, &Actor::ended));
   return seconds;
 }
 
 std::map<int, std::string> VirtualJob::stall(std::span<const Collective> collectives) {
-  std::vector<bool> waits;
-  drive(collectives, waits);
+  const auto steps = steps_of(collectives);
+  drive(steps);
   std::map<int, std::string> missing;
   for (int second = 0; second < 5; ++second, state_->now += 1)
-    for (std::size_t r = 0; r < waits.size(); ++r) {
-      if (!waits[r]) continue;
+    for (std::size_t r = 0; r < collectives.size(); ++r) {
+      if (state_->actors[r].ended()) continue;
       state_->wires[r]->ask_around();
-      state_->wires[r]->poll(collectives[r]);
+      state_->transfer(r);
       missing[static_cast<int>(r)] = state_->wires[r]->missing().text;
     }
   return missing;
 }
 
-// Returns when the last rank has its result. `waits`: the living ranks that have none.
-double VirtualJob::drive(std::span<const Collective> collectives, std::vector<bool>& waits) {
+// Returns when the last rank has ended. The actors tell which living ranks have not.
+double VirtualJob::drive(std::span<const std::vector<VirtualAction>> steps) {
   State& state = *state_;
   state.begun += std::exchange(state.now, 0);
   std::ranges::fill(state.out_free, 0);
   std::ranges::fill(state.in_free, 0);
-  waits.assign(static_cast<std::size_t>(size()), false);
-  for (std::size_t r = 0; r < waits.size(); ++r) {
+  state.actors.assign(steps.size(), {});
+  for (std::size_t r = 0; r < steps.size(); ++r) {
     if (!state.lives(r)) continue;
-    waits[r] = true;
-    state.wires[r]->begin(collectives[r]);
+    state.actors[r].actions = steps[r];
     state.add(0, static_cast<int>(r));
   }
   double last = 0;
-  // Whether the rank could go on.
-  const auto advance = [&](std::size_t r) {
-    const Wire::Progress progress = state.wires[r]->poll(collectives[r]);
-    waits[r] = progress != Wire::Progress::kDone;
-    if (!waits[r]) last = state.now;
-    return !waits[r] || progress == Wire::Progress::kMoving;
-  };
   for (; !state.events.empty(); state.events.pop()) {
     const Event next = state.events.top();
     state.now = next.time;
@@ -250,12 +327,16 @@ double VirtualJob::drive(std::span<const Collective> collectives, std::vector<bo
     }
     const auto r = static_cast<std::size_t>(next.rank);
     bool moved = false;
-    while (waits[r] && state.lives(r) && advance(r)) moved = true;
+    while (!state.actors[r].ended() && state.lives(r) && state.advance(r)) {
+      moved = true;
+      last = state.now;
+    }
     if (!moved) continue;
     for (const int mate : state.ranks_of_node[static_cast<std::size_t>(state.node_of(next.rank))])
       if (mate != next.rank) state.add(state.now, mate);
   }
-  for (std::size_t r = 0; r < waits.size(); ++r) waits[r] = waits[r] && state.lives(r);
+  for (std::size_t r = 0; r < steps.size(); ++r)
+    if (!state.lives(r)) state.actors[r] = {};  // the dead wait for nothing
   state.arrivals.clear();
   return last;
 }

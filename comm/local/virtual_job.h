@@ -7,6 +7,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,8 +33,16 @@ struct VirtualOptions {
   unsigned seed = 1;
   std::map<int, double> ends = {};  // when ranks die; 0: they never call the collective
   AlgorithmTable algorithms = {};
-  // Messages have a length but no bytes, so ranks may share memory. Small collectives have bytes.
+  // Messages have a length but no bytes, so all ranks have one shared memory. Small collectives have bytes.
   bool lengths_only = false;
+};
+
+// What a rank does in a step: it computes, then begins a collective, which goes on while the rank computes further,
+// then waits for one that it has begun.
+struct VirtualAction {
+  double seconds = 0;  // of computation
+  std::optional<Collective> begins = {};
+  int awaits = -1;  // the number of a collective among those of the step; -1: none
 };
 
 class VirtualJob {
@@ -44,8 +53,13 @@ class VirtualJob {
   VirtualJob& operator=(const VirtualJob&) = delete;
 
   int size() const;
-  // Carries out one collective, one entry a rank, that all ranks call at once. Returns the seconds until the last rank
-  // has its result. Throws what a rank throws, and InternalError if ranks wait for ever; the job is over then.
+  // The rank's memory of the last collective kSharedMemory; null if the rank is alone on its node.
+  std::byte* shared_memory(int rank) const;
+  // Carries out a step, one entry a rank. A rank's collectives go one after the other, in the order in which it begins
+  // them. Returns the seconds until the last rank has done its actions and has the results of its collectives. Throws
+  // what a rank throws, and InternalError if ranks wait for ever; the job is over then.
+  double run(std::span<const std::vector<VirtualAction>> steps);
+  // The step of one collective, one entry a rank, that all ranks call at once.
   double run(std::span<const Collective> collectives);
   // Carries out a collective that stalls, and lets the ranks ask each other for five seconds. Returns which ranks each
   // rank that waits for ever misses; the job is over then.
@@ -54,7 +68,7 @@ class VirtualJob {
   struct State;
 
  private:
-  double drive(std::span<const Collective> collectives, std::vector<bool>& waits);
+  double drive(std::span<const std::vector<VirtualAction>> steps);
 
   const std::unique_ptr<State> state_;
 };

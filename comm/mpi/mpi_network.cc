@@ -19,7 +19,7 @@ namespace {
 // How long abandon() waits.
 constexpr std::chrono::seconds kHalfReceived{1};
 
-// Message tags. A channel's is its number behind these.
+// Message tags. Channel c has the tag kFirstChannel + c.
 enum : int { kNote, kReport, kFirstChannel };
 
 void check(int code, const char* call) { check_mpi(code, call, "a message between nodes"); }

@@ -25,7 +25,7 @@ struct Topology {
   std::string describe() const;
   // Rail r is one rank of each node; these ranks exchange the r-th slice of the nodes' data. A node with fewer ranks
   // than rails has several rails on a rank. On a larger node, the first ranks have one rail each, the others none.
-  int rails = 1;  // as many as the ranks of a node, of that size of node which most ranks of the job are on
+  int rails = 1;  // the node size that most ranks are on; of several such sizes the largest
   // The rails of local rank l of this node: first_rail(l) up to first_rail(l + 1).
   int first_rail(int l) const;
   // The rank of a node that has the rail.

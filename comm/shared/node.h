@@ -84,8 +84,8 @@ class Network {
   virtual ~Network() = default;
 
   // Starts the messages, along the channel's rail, which this rank has. A pair of nodes sends and receives equally many
-  // on a channel, in the same order. Do not reuse
-  // a channel or the messages' memory before test() has returned true for the channel.
+  // on a channel, in the same order. Do not reuse a channel or the messages' memory before test() has returned true for
+  // the channel.
   virtual void start(int channel, const Messages& messages) = 0;
   virtual bool test(int channel) = 0;
   // Whether the messages to and from this node have completed.

@@ -129,7 +129,6 @@ bool NodeWire::agrees(const Collective& collective) {
   }
   const Summary summary = one_node() ? meeting_.summary_of_node(round_) : control_.summary();
   direct_ = summary.direct != 0;
-  node_direct_ = meeting_.direct_on_node(round_);
   if (!summary.agrees())
     fail<DisagreementError>(describe_mismatch(summary.header, summary.other, static_cast<int>(summary.differing)));
   return true;
@@ -144,16 +143,17 @@ void NodeWire::note_last_arrival() {
 }
 
 Steps NodeWire::steps(const Collective& collective) {
+  const bool direct_on_node = meeting_.direct_on_node(round_);
   if (is_reduction(collective) || (collective.kind == Kind::kBroadcast && !one_node())) {
     parts_.clear();
     if (control_.ranks() == 1) parts_.push_back(static_cast<std::byte*>(collective.data));
-    for (int l = 0; node_direct_ && control_.ranks() > 1 && l < control_.ranks(); ++l)
+    for (int l = 0; direct_on_node && control_.ranks() > 1 && l < control_.ranks(); ++l)
       parts_.push_back(region_->part(l) + control_.own().offset[round_ % 2] - 1);
     return reduction_.run(collective, parts_, direct_, chunks_);
   }
   if (collective.kind == Kind::kGatherOnNodes) return gather_.run_on_nodes(collective, chunks_);
   if (collective.kind == Kind::kAllGather)
-    return gather_.run(collective, node_direct_ ? region_.get() : nullptr, chunks_);
+    return gather_.run(collective, direct_on_node ? region_.get() : nullptr, chunks_);
   return gather_.broadcast_on_node(collective, chunks_);
 }
 

@@ -5,9 +5,9 @@
 // - a small collective is over: on one node, every rank reads all ranks' values from the control block; between nodes,
 //   they have come with the agreement.
 // - a large reduction (comm/shared/reduction.h): each rank reduces its slice of all ranks' buffers, in the shared
-//   region or, chunk by chunk, in staging memory. Between nodes, equal local ranks exchange their slices.
-// - a large gather (comm/shared/gather.h): each node collects the bytes of its ranks, and equal local ranks exchange
-//   slices of them.
+//   region or, chunk by chunk, in staging memory. Between nodes, the ranks of a rail exchange their slices.
+// - a large gather (comm/shared/gather.h): each node collects the bytes of its ranks, and the ranks of a rail
+//   exchange slices of them.
 // - a large broadcast is such a gather on one node, and such a reduction between nodes, to which only the root adds.
 // Sums follow one tree over the ranks (comm/rounds/sum_tree.h). MPI only moves bytes.
 #pragma once
@@ -100,10 +100,10 @@ class NodeWire : public Wire {
   Gather gather_;
   Reports reports_;
 
-  std::atomic<std::uint64_t> round_ = 0;       // collectives begun
-  bool node_here_ = false;                     // all ranks of the node have come to the round
-  bool direct_ = false, node_direct_ = false;  // no node stages its data; this node does not
-  std::uint64_t chunks_ = 0;                   // chunks that every rank has staged and worked on
+  std::atomic<std::uint64_t> round_ = 0;  // collectives begun
+  bool node_here_ = false;                // all ranks of the node have come to the round
+  bool direct_ = false;                   // no node stages its data
+  std::uint64_t chunks_ = 0;              // chunks that every rank has staged and worked on
   std::vector<std::byte*> parts_;
   std::optional<Steps> transfer_;  // under way
   std::optional<Arrival> last_arrival_;

@@ -31,7 +31,7 @@ Reduction::Reduction(const Topology& topology, const SumTree& tree, AlgorithmRow
       network_(network),
       format_(format),
       first_rail_(topology.first_rail(topology.local)),
-      rails_(topology.first_rail(topology.local + 1) - first_rail_),
+      end_rail_(topology.first_rail(topology.local + 1)),
       algorithms_(algorithms) {
   for (const Algorithm algorithm : {Algorithm::kDirect, Algorithm::kHalves})
     if (may_choose(algorithms, topology.node_count(), algorithm))
@@ -83,7 +83,7 @@ const ReduceRounds& Reduction::rounds_for(const Collective& collective) const {
 
 // Works on all slices between nodes. True if the oldest is over.
 bool Reduction::progress_all(Run& run) {
-  if (!has_rail() || run.ended == run.begun) return false;
+  if (run.ended == run.begun || !has_rail()) return run.ended < run.begun;
   for (std::int64_t i = run.ended + 1; i < run.begun; ++i) progress(run, slot_of(i));
   return progress(run, slot_of(run.ended));
 }
@@ -143,33 +143,32 @@ Steps Reduction::scatter_on_node(Run& run) {
   }
 }
 
-// If there are many rounds, a slice after the second begins when the one before it has ended its first round. So the
-// messages of later rounds need not queue behind those of many new slices.
-bool Reduction::may_begin(Run& run, std::int64_t i) {
-  progress_all(run);
-  return !has_rail() || run.rounds.sums.size() < 2 || i < 2 || slot_of(i - 1).next > 0;
+std::int64_t Reduction::most_in_flight(const Run& run) const {
+  const std::int64_t slots = has_rail() ? std::ssize(slots_) : kChunksInFlight;
+  // Staging memory has two halves: a chunk is staged when the one before the last has ended.
+  return run.chunks.staged() ? std::min(slices_a_chunk() + 1, slots) : slots;
 }
 
-// All ranks work on their slices in one order: by chunk, then by rail. So of the open slices, all ranks of the first
-// one's rail work on it.
+// If there are many rounds, a slice of the third chunk or a later one begins when that of the chunk before has ended
+// its first round. So the messages of later rounds need not queue behind those of many new slices.
+bool Reduction::may_begin(const Run& run) {
+  if (run.begun == run.chunks.count() * slices_a_chunk() || run.begun - run.ended == most_in_flight(run)) return false;
+  const std::int64_t before = run.begun - slices_a_chunk();
+  return !has_rail() || run.rounds.sums.size() < 2 || before < std::max(slices_a_chunk(), run.ended) ||
+         slot_of(before).next > 0;
+}
+
+// All ranks work on their slices in one order: by chunk, then by rail. A rank that may not begin a slice finishes the
+// oldest one, so ranks do not wait for each other for ever: of all slices that are not over, each rank of the first
+// one's rail comes to it.
 Steps Reduction::between_nodes(Run& run) {
-  const std::int64_t slices = run.chunks.count() * slices_a_chunk();
-  // A rank without a rail keeps step with its node. Staging memory has two halves: a chunk is staged when the one
-  // before the last has ended.
-  const std::int64_t slots = has_rail() ? std::ssize(slots_) : kChunksInFlight;
-  const std::int64_t before = std::min(run.chunks.staged() ? slices_a_chunk() + 1 : slots, slots) - 1;
-  for (std::int64_t i = 0; i < slices + before; ++i) {
-    if (i < slices) {
-      const std::int64_t k = i / slices_a_chunk();
-      if (i % slices_a_chunk() == 0) {
-        run.chunks.stage(k);
-        if (run.chunks.staged()) co_await counted(run, &RankControl::staged, k);
-      }
-      co_await until([this, &run, i] { return may_begin(run, i); });
-      if (has_rail()) begin(run, i);
-      run.begun = i + 1;
-    }
-    if (i >= before) co_await finish(run, i - before);
+  while (run.ended < run.chunks.count() * slices_a_chunk()) {
+    co_await until([this, &run] {
+      const bool is_over = progress_all(run);
+      return is_over || may_begin(run);
+    });
+    if (may_begin(run)) co_await begin(run);
+    else co_await finish(run);
   }
 }
 
@@ -206,13 +205,20 @@ std::byte* Reduction::narrow(const PipelineSlot& slot, int block, std::int64_t e
 }
 
 // Adds up this node's blocks of ranks, and starts the first round.
-void Reduction::begin(Run& run, std::int64_t i) {
+Steps Reduction::begin(Run& run) {
+  const std::int64_t i = run.begun, k = i / slices_a_chunk();
+  const int rail = first_rail_ + static_cast<int>(i % slices_a_chunk());
+  if (i % slices_a_chunk() == 0) {
+    run.chunks.stage(k);
+    if (run.chunks.staged()) co_await counted(run, &RankControl::staged, k);
+  }
+  ++run.begun;
+  if (!has_rail()) co_return;
   PipelineSlot& slot = slot_of(i);
-  const int rail = first_rail_ + static_cast<int>(i % rails_);
-  slot.chunk = i / rails_;
-  slot.channel = exchange_channel(rail, slot.chunk);
+  slot.chunk = k;
+  slot.channel = exchange_channel(rail, k);
   slot.next = 0;
-  run.chunks.find_slice(slot.chunk, rail, run.rounds, slot.slice);
+  run.chunks.find_slice(k, rail, run.rounds, slot.slice);
   if (!is_broadcast(run)) add_blocks(run, slot);
   start_round(run, slot);
 }
@@ -349,14 +355,11 @@ void Reduction::spread(Run& run, PipelineSlot& slot) {
   });
 }
 
-Steps Reduction::finish(Run& run, std::int64_t i) {
-  if (has_rail()) {
-    co_await until([&] { return progress_all(run); });
-    spread(run, slot_of(i));
-  }
-  run.ended = i + 1;
+Steps Reduction::finish(Run& run) {
+  const std::int64_t i = run.ended, k = i / slices_a_chunk();
+  if (has_rail()) spread(run, slot_of(i));
+  ++run.ended;
   if (run.ended % slices_a_chunk() != 0) co_return;
-  const std::int64_t k = i / slices_a_chunk();
   run.chunks.tell_worked(k);
   co_await counted(run, &RankControl::reduced, k);
   run.chunks.unstage(k);

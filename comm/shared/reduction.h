@@ -1,4 +1,4 @@
-// Large reductions, and large broadcasts between nodes. Each rank of a node reduces its slice of a chunk over all
+// Large reductions, and large broadcasts between nodes. Each rank of a node reduces its slices of a chunk over all
 // ranks' buffers. Between nodes, the ranks of a rail exchange sums of their slice in the rounds of
 // comm/rounds/reduce_rounds.h, with several chunks in flight: the network works on some while the node works on
 // another, or waits for a round's latency. A reduce_scatter needs the rounds that add, but not those that return sums.
@@ -60,9 +60,9 @@ class Reduction {
   Steps between_nodes(Run& run);
   bool is_narrow(const Run& run) const;
   bool in_place(const Run& run) const;
-  bool has_rail() const { return rails_ > 0; }
+  bool has_rail() const { return first_rail_ < end_rail_; }
   // A rank without a rail counts as if it had one.
-  std::int64_t slices_a_chunk() const { return std::max(rails_, 1); }
+  std::int64_t slices_a_chunk() const { return std::max(end_rail_ - first_rail_, 1); }
   // This rank's slices of a collective are numbered by chunk, then by rail.
   PipelineSlot& slot_of(std::int64_t i) { return slots_[static_cast<std::size_t>(i) % slots_.size()]; }
   std::byte* sums(const Run& run, const PipelineSlot& slot, int block, std::int64_t element);
@@ -71,7 +71,7 @@ class Reduction {
   const ReduceRounds& rounds_for(const Collective& collective) const;
   static std::size_t rounds_before_returns(const Run& run);
   static std::size_t all_rounds(const Run& run);
-  void begin(Run& run, std::int64_t i);
+  Steps begin(Run& run);
   void add_blocks(Run& run, PipelineSlot& slot);
   bool progress(Run& run, PipelineSlot& slot);
   void start_round(Run& run, PipelineSlot& slot);
@@ -84,15 +84,16 @@ class Reduction {
   void spread(Run& run, PipelineSlot& slot);
   auto counted(Run& run, std::atomic<std::uint64_t> RankControl::*counter, std::int64_t k);
   bool progress_all(Run& run);
-  bool may_begin(Run& run, std::int64_t i);
-  Steps finish(Run& run, std::int64_t i);
+  std::int64_t most_in_flight(const Run& run) const;
+  bool may_begin(const Run& run);
+  Steps finish(Run& run);
 
   const Topology topology_;
   const SumTree& tree_;
   NodeControl& control_;
   Network& network_;
   const WireFormat format_;
-  const int first_rail_, rails_;  // this rank's
+  const int first_rail_, end_rail_;  // this rank's
   const AlgorithmRows algorithms_;
   std::vector<ReduceRounds> rounds_;  // of each algorithm that may be chosen
   std::vector<PipelineSlot> slots_;   // at most kChunksInFlight

@@ -50,9 +50,13 @@ void Reports::post(Moment now) {
 }
 
 int Reports::absent_node() const {
-  for (int n = 0; n < topology_.node_count(); ++n)
-    for (int channel = 0; channel < channels_of(topology_); ++channel)
+  const int first = exchange_channel(topology_.first_rail(topology_.local), 0);
+  const int end = exchange_channel(topology_.first_rail(topology_.local + 1), 0);
+  for (int n = 0; n < topology_.node_count(); ++n) {
+    if (!network_.has_come(kMeeting, n)) return n;
+    for (int channel = first; channel < end; ++channel)
       if (!network_.has_come(channel, n)) return n;
+  }
   return -1;
 }
 

@@ -82,6 +82,32 @@ TEST(VirtualJob, ManyChunks) {
   }
 }
 
+// Ranks that compute for different times begin two sums and compute further while these are under way.
+TEST(VirtualJob, AStepOverlapsSumsWithComputation) {
+  constexpr std::size_t kSmall = 300, kLarge = 300001;
+  constexpr double kCompute = 1e-3;
+  for (const std::vector<int>& layout : {alone(2), alone(12), {0, 0, 0, 1, 1}, {0, 0, 1, 1, 2, 2, 3, 3, 4}}) {
+    VirtualJob job({.node_of_rank = layout, .jitter = 20e-6});
+    std::vector<std::vector<float>> small = terms_of(layout.size(), kSmall), large = terms_of(layout.size(), kLarge);
+    const std::vector<float> sum_of_small = sum_in_pairs(small), sum_of_large = sum_in_pairs(large);
+    const std::vector<Collective> first = sums_of(large), second = sums_of(small);
+    std::vector<std::vector<VirtualAction>> steps;
+    for (std::size_t r = 0; r < layout.size(); ++r) {
+      const double delay = static_cast<double>(r) * 1e-5;
+      steps.push_back({{delay, first[r]}, {kCompute, second[r]}, {kCompute, {}, 0}, {kCompute, {}, 1}});
+    }
+    const double latest = static_cast<double>(layout.size() - 1) * 1e-5, seconds = job.run(steps);
+    for (std::size_t r = 0; r < layout.size(); ++r) {
+      ASSERT_EQ(small[r], sum_of_small);
+      ASSERT_EQ(large[r], sum_of_large);
+    }
+    VirtualJob alone({.node_of_rank = layout, .jitter = 20e-6});
+    const double of_sums = alone.run(first) + alone.run(second);
+    EXPECT_GE(seconds, latest + 3 * kCompute);
+    EXPECT_LT(seconds, latest + 3 * kCompute + of_sums / 2) << layout.size() << " ranks, sums of " << of_sums;
+  }
+}
+
 // How many elements each rank gets: equal parts, parts of all sizes, and all for one rank.
 std::vector<std::vector<std::int64_t>> shares_of(std::int64_t count, std::size_t ranks) {
   std::vector<std::int64_t> equal(ranks, count / static_cast<std::int64_t>(ranks)), rising, one(ranks, 0);
@@ -258,6 +284,31 @@ TEST(VirtualJob, AReduceScatterMovesEachByteOnce) {
     const Collective scatter = make_reduce_scatter({}, zeros.data(), counts, DType::kFloat32, Reduce::kSum, nodes);
     const double bound = (nodes - 1.) / nodes * (25 << 20) / 12.5e9;
     EXPECT_LT(job.run(std::vector<Collective>(counts.size(), scatter)), 1.2 * bound) << nodes;
+  }
+}
+
+// Slices of nodes whose ranks have different numbers of rails wait for each other, over many chunks.
+TEST(VirtualJob, NodesOfOtherSizesAmongMany) {
+  for (const std::vector<int>& sizes : {std::vector<int>{4, 4, 4, 4, 4, 4, 4, 4, 3},
+                                        {8, 8, 8, 8, 5, 8, 8, 8, 8},
+                                        {3, 3, 3, 1, 3, 3, 3, 3, 5, 2},
+                                        {12, 12, 12, 1, 12, 12, 12, 12, 12}}) {
+    std::vector<int> layout;
+    for (std::size_t n = 0; n < sizes.size(); ++n)
+      layout.insert(layout.end(), static_cast<std::size_t>(sizes[n]), static_cast<int>(n));
+    VirtualJob job({.node_of_rank = layout, .jitter = 20e-6, .lengths_only = true});
+    const std::int64_t bytes = std::int64_t{12 << 20} * *std::ranges::max_element(sizes);
+    job.run(std::vector<Collective>(layout.size(), make_memory(Kind::kSharedMemory, bytes)));
+    std::vector<float> alone(static_cast<std::size_t>(bytes / 4));
+    std::vector<Collective> sums;
+    for (std::size_t r = 0; r < layout.size(); ++r) {
+      std::byte* const shared = job.shared_memory(static_cast<int>(r));
+      sums.push_back(make_all_reduce({}, shared != nullptr ? static_cast<void*>(shared) : alone.data(), bytes / 4,
+                                     DType::kFloat32, Reduce::kSum));
+    }
+    // Nodes whose ranks are several blocks of the sums' tree send more than the limit says.
+    const auto nodes = static_cast<double>(sizes.size());
+    EXPECT_LT(job.run(sums), 3.5 * 2 * (nodes - 1) / nodes * static_cast<double>(bytes) / 12.5e9) << sizes[0];
   }
 }
 
