@@ -24,6 +24,7 @@ import json
 import math
 import pathlib
 import subprocess
+import tempfile
 
 SIMULATE = pathlib.Path(__file__).parents[2] / "build/release/benchmarks/simulate"
 PIECE = 1 << 20  # bytes of a piece in the tree
@@ -85,9 +86,9 @@ def tree(cluster, nodes, size, piece=PIECE):
 
 
 @functools.cache
-def simulate(nodes, sizes, link, *options):
-    """What benchmarks/simulate says of all-reduces over `nodes`: a list of dicts of nodes, bytes and seconds (model, limit, simulated)."""
-    command = [SIMULATE, "--json", "--nodes", ",".join(map(str, nodes)), "--bytes", ",".join(map(str, sizes)), *options]
+def simulate(nodes, link, *options):
+    """What benchmarks/simulate says: a list of dicts, of all-reduces with seconds (model, limit, simulated), or of steps."""
+    command = [SIMULATE, "--json", "--nodes", ",".join(map(str, nodes)), *options]
     command += ["--latency", f"{link.latency:.15f}", "--bandwidth", repr(link.bandwidth), "--overhead", f"{link.gap:.15f}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     if done.returncode != 0:
@@ -99,7 +100,8 @@ def hierarchical(cluster, nodes, size):
     inside = node_sum(cluster, cluster.ranks_a_node, size)
     if nodes == 1:
         return inside
-    (line,) = simulate((nodes,), (int(size),), cluster.exchange, "--model", "--ranks-a-node", str(cluster.ranks_a_node))
+    options = "--model", "--bytes", str(int(size)), "--ranks-a-node", str(cluster.ranks_a_node)
+    (line,) = simulate((nodes,), cluster.exchange, *options)
     return inside + line["model"]
 
 
@@ -138,6 +140,15 @@ def compute_seconds(profile):
 
 def efficiency(profile, cluster, nodes, schedule, overlap=True):
     return compute_seconds(profile) / step_seconds(profile, lambda size: SCHEDULES[schedule](cluster, nodes, size), overlap)
+
+
+def simulated_efficiency(profile, cluster, nodes):
+    """Of a step that benchmarks/simulate carries out with the wire's code on all ranks. Sums within nodes take no time there."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(profile, file)
+        file.flush()
+        (line,) = simulate((nodes,), cluster.exchange, "--step", file.name, "--ranks-a-node", str(cluster.ranks_a_node))
+    return line["compute"] / line["step"]
 
 
 def fit(points, share=1.0):

@@ -22,7 +22,9 @@ ASSUMED = {
     },
 }  # fmt: skip
 RANKS_A_NODE = (1, 4, 16, 64)
-SIMULATED_NODES, SIMULATED_SIZES = (2, 4, 8, 16, 64, 256, 512, 767, 999, 1000, 1024), (4, 1 << 20, 25 << 20)
+# Nodes by the number of ranks on each.
+SIMULATED_NODES = {1: (2, 4, 8, 16, 64, 256, 512, 767, 999, 1000, 1024), 4: (2, 4, 8, 16, 64, 256), 6: (2, 16, 64)}
+SIMULATED_SIZES = (4, 1 << 20, 25 << 20)
 COLORS = {"ring": "#c33", "tree": "#38c", "hierarchical": "#2a2"}
 
 
@@ -81,27 +83,20 @@ def inputs_lines(measured):
 def simulation_lines(network):
     """Syncline's all-reduce: simulated, by the model, and the limit of the links' bandwidth."""
     link = prediction.link_of_exchange(network)
-    lines = ["| nodes | bytes | simulated, us | model, us | error | limit, us | simulated / limit |", "|---|---|---|---|---|---|---|"]
+    lines = ["| nodes | ranks a node | bytes | simulated, us | model, us | error | limit, us | simulated / limit |", "|---" * 8 + "|"]
     errors = []
-    for line in (line for nodes in SIMULATED_NODES for line in prediction.simulate((nodes,), SIMULATED_SIZES, link)):
+    runs = ((nodes, ranks) for ranks in SIMULATED_NODES for nodes in SIMULATED_NODES[ranks])
+    sizes = ",".join(map(str, SIMULATED_SIZES))
+    for line in (
+        line for nodes, ranks in runs for line in prediction.simulate((nodes,), link, "--bytes", sizes, "--ranks-a-node", str(ranks))
+    ):
         simulated, model, limit = (1e6 * line[key] for key in ("simulated", "model", "limit"))
         errors.append(abs(model / simulated - 1))
         ratio = f"{simulated / limit:.3f}" if line["bytes"] >= 1 << 20 else "-"
-        cells = f"{line['nodes']:,}", f"{line['bytes']:,}", f"{simulated:,.1f}", f"{model:,.1f}", f"{model / simulated - 1:+.1%}"
+        cells = [f"{line[key]:,}" for key in ("nodes", "ranks_a_node", "bytes")]
+        cells += [f"{simulated:,.1f}", f"{model:,.1f}", f"{model / simulated - 1:+.1%}"]
         lines.append(f"| {' | '.join(cells)} | {limit:,.1f} | {ratio} |")
     return [*lines, "", f"Median of the model's absolute relative error: {statistics.median(errors):.1%} (at most {max(errors):.1%})."]
-
-
-def simulated_efficiency(measured, network, model, nodes, ranks_a_node):
-    """Of a step whose transfers are simulated between nodes of one rank; the sums within nodes are the model's."""
-    cluster = prediction.cluster_from(measured["node"], network, ranks_a_node)
-    profile = measured["profiles"][model]
-
-    def transfer(size):
-        (line,) = prediction.simulate((nodes,), (int(size),), cluster.exchange)
-        return prediction.node_sum(cluster, ranks_a_node, size) + line["simulated"]
-
-    return prediction.compute_seconds(profile) / prediction.step_seconds(profile, transfer)
 
 
 def efficiency(measured, network, profile, schedule, ranks_a_node, ranks):
@@ -166,7 +161,8 @@ def report(measured):
     machine, model = measured["machine"], next(iter(measured["profiles"]))
     name, network = next(iter(ASSUMED.items()))
     rate, latency, gap = (network[what] for what in ("bandwidth", "latency", "gap"))
-    simulated = simulated_efficiency(measured, network, "mlp_wide", 256, 4)
+    cluster = prediction.cluster_from(measured["node"], network, 4)
+    simulated = prediction.simulated_efficiency(measured["profiles"]["mlp_wide"], cluster, 256)
     modelled = [efficiency(measured, network, measured["profiles"]["mlp_wide"], "hierarchical", 4, n) for n in (1024, 4096)]
     return "\n".join(
         [
@@ -197,15 +193,18 @@ def report(measured):
             "",
             "## Simulation",
             "",
-            "`build/release/benchmarks/simulate` runs the wire's own code for many nodes of one rank in virtual time: agreement, pieces",
-            "and rounds as on a cluster, messages that exist as lengths. Memory and sums take no time. The model computes the same",
+            "`build/release/benchmarks/simulate` runs the wire's own code for many nodes in virtual time: agreement, pieces and rounds as",
+            "on a cluster, messages that exist as lengths. Memory and sums take no time. The model computes the same",
             f"rounds without running them. The network is {name}: {rate / 1e9:.0f} GB/s, {latency * 1e6:.0f} us, and {gap * 1e6:.1f} us a",
             f"message at its sender. The limit is 2 (M - 1) / M times the bytes at {rate / 1e9:.0f} GB/s on M nodes.",
             "",
             *simulation_lines(network),
             "",
-            f"Efficiency of mlp_wide on 256 nodes of 4 ranks: {simulated:.3f} with the simulated transfers of 256 nodes of one rank and the",
-            f"model's sums within nodes, {modelled[0]:.3f} by the model alone; on 1,024 nodes of 4 ranks: {modelled[1]:.3f} by the model.",
+            "6 ranks of a node are two blocks of the tree of sums: the node sends a sum of each in the first round.",
+            "",
+            f"Efficiency of mlp_wide on 256 nodes of 4 ranks: {simulated:.3f} in a simulated step, whose 1,024 ranks compute while their",
+            f"sums are under way, {modelled[0]:.3f} by the model, which adds the sums within nodes; on 1,024 nodes of 4 ranks:",
+            f"{modelled[1]:.3f} by the model.",
             "",
             "## Prediction",
             "",

@@ -81,8 +81,11 @@ class Schedules(unittest.TestCase):
 
     def test_the_model_of_the_rounds_is_what_the_wire_does(self):
         link = Link(5e-6, 11e9, gap=0.5e-6)
-        for nodes, most in ((2, 0.01), (3, 0.01), (8, 0.01), (9, 0.04), (16, 0.01), (33, 0.04), (64, 0.01), (100, 0.02)):
-            for line in prediction.simulate((nodes,), (4, 64 << 10, 1 << 20, 25 << 20), link):
+        of_one_rank = ((2, 0.01), (3, 0.01), (8, 0.01), (9, 0.04), (16, 0.01), (33, 0.04), (64, 0.01), (100, 0.02))
+        cases = [(nodes, 1, most) for nodes, most in of_one_rank] + [(2, 4, 0.01), (9, 4, 0.05), (5, 6, 0.01), (16, 6, 0.05), (16, 8, 0.01)]
+        sizes = ",".join(str(size) for size in (4, 64 << 10, 1 << 20, 25 << 20))
+        for nodes, ranks, most in cases:
+            for line in prediction.simulate((nodes,), link, "--bytes", sizes, "--ranks-a-node", str(ranks)):
                 self.assertAlmostEqual(line["model"] / line["simulated"], 1, delta=most, msg=line)
                 self.assertGreater(line["simulated"], line["limit"])
 
@@ -117,6 +120,21 @@ class Step(unittest.TestCase):
     def test_a_wire_without_cost_costs_nothing(self):
         self.assertAlmostEqual(prediction.compute_seconds(self.PROFILE), 7)
         self.assertAlmostEqual(prediction.step_seconds(self.PROFILE, lambda size: 0, slower=2), 14)
+
+    def test_a_simulated_step_waits_for_simulated_sums(self):
+        for nodes, ranks in ((9, 1), (16, 4)):
+            layout = cluster(ranks)
+
+            def transfer(size):
+                (line,) = prediction.simulate((nodes,), layout.exchange, "--bytes", str(size), "--ranks-a-node", str(ranks))
+                return line["simulated"]
+
+            for milliseconds in (1, 40):  # of computation, less and more than the sums need
+                pause = ("compute", milliseconds * 1e-3, 0)
+                first, second = ("submit", 7, 1 << 20), ("submit", 3, 4 << 20)
+                profile = [pause, first, pause, second, pause, ("wait", 7, 0), pause, ("wait", 3, 0), pause]
+                expected = prediction.compute_seconds(profile) / prediction.step_seconds(profile, transfer)
+                self.assertAlmostEqual(prediction.simulated_efficiency(profile, layout, nodes), expected, delta=0.01)
 
     def test_efficiency_falls_with_ranks(self):
         profile = [("compute", 5e-3, 0), ("submit", 0, 1 << 20), ("wait", 0, 1 << 20)]
