@@ -118,13 +118,12 @@ def measure(key, contenders, timeout):
     cores = cores_for(key)
     try:
         done = subprocess.run(
-            command(key, contenders),
+            [*(["taskset", "-c", ",".join(map(str, cores))] if cores else []), *command(key, contenders)],
             cwd=ROOT,
             env={**os.environ, **contenders[key[0]].get("environment", {})},
             capture_output=True,
             text=True,
             timeout=timeout,
-            preexec_fn=(lambda: os.sched_setaffinity(0, cores)) if cores else None,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return {"error": str(error)}

@@ -41,5 +41,5 @@ def milliseconds(row, batch, ranks, threads, contender, prefix=(), environment=N
     program = contender | {row.task: words, "environment": environment or {}}
     measured = interleave.measure(key, {"syncline": program}, 600)
     if row.field not in measured:
-        raise RuntimeError(f"{row.name}, {ranks} ranks, {environment or ''}: {measured.get('error', 'no time')}")
+        raise RuntimeError(f"{row.name}, {ranks} ranks {environment or ''}: {measured.get('error', 'no time')}")
     return measured[row.field]

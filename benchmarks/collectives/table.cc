@@ -26,7 +26,7 @@ using Json = nlohmann::ordered_json;
 using Make = std::unique_ptr<Contender> (*)(comm::Communicator&, std::int64_t);
 
 struct Shape {
-  int nodes = 0, rails = 0;
+  int nodes = 0, rails = 0, most_rails_of_a_rank = 0;
 };
 
 Shape shape_of(comm::Communicator& comm) {
@@ -38,7 +38,7 @@ Shape shape_of(comm::Communicator& comm) {
   for (const std::int32_t of_rank : indices)
     node_of_rank.push_back(node_of_rank.empty() ? 0 : node_of_rank.back() + (of_rank == 0 ? 1 : 0));
   const comm::Topology topology = comm::make_topology(comm.rank(), node_of_rank);
-  return {topology.node_count(), topology.rails};
+  return {topology.node_count(), topology.rails, topology.most_rails_of_a_rank()};
 }
 
 const char* name_of(Algorithm algorithm) { return algorithm == Algorithm::kDirect ? "direct" : "halves"; }
@@ -161,8 +161,9 @@ void write_algorithm_table(comm::Communicator& comm, const comm::CommOptions& op
   race("meetings", &make_copied, {sizeof(float)});
   race("sums", &make_syncline, large);
   std::vector<std::int64_t> packed;
-  std::ranges::copy_if(large, std::back_inserter(packed),
-                       [&](std::int64_t bytes) { return bytes / shape.rails <= comm::AlgorithmTable::kMostPacked; });
+  std::ranges::copy_if(large, std::back_inserter(packed), [&](std::int64_t bytes) {
+    return bytes / shape.rails * shape.most_rails_of_a_rank <= comm::AlgorithmTable::kMostPacked;
+  });
   if (!packed.empty()) race("gathers", &make_gather, packed);
   if (comm.rank() == 0) write(path, merge(path, std::move(tables), shape.nodes));
 }

@@ -163,12 +163,16 @@ Rounds meeting_of(int nodes, int ranks_a_node, double bytes) {
   return rounds;
 }
 
-// Of a slice of `count` elements of float32.
-Rounds reduction_of(int nodes, int ranks_a_node, std::int64_t count, Algorithm algorithm) {
+SumTree tree_of(int nodes, int ranks_a_node) {
   std::vector<int> node_of_rank(static_cast<std::size_t>(nodes * ranks_a_node));
   for (std::size_t r = 0; r < node_of_rank.size(); ++r) node_of_rank[r] = static_cast<int>(r) / ranks_a_node;
+  return SumTree(make_topology(0, node_of_rank));
+}
+
+// Of a slice of `count` elements of float32.
+Rounds reduction_of(int nodes, int ranks_a_node, std::int64_t count, Algorithm algorithm) {
   Rounds rounds;
-  for (const ReduceRounds& reduce : reduce_rounds(SumTree(make_topology(0, node_of_rank)), {0, nodes}, algorithm)) {
+  for (const ReduceRounds& reduce : reduce_rounds(tree_of(nodes, ranks_a_node), {0, nodes}, algorithm)) {
     const auto add = [&](const std::vector<ReduceRound::Message>& from, std::vector<Round::Message>& to) {
       for (const ReduceRound::Message& m : from) {
         to.push_back({m.node, 4 * static_cast<double>(elements_of(count, m.parts, reduce.parts()).size())});
@@ -208,7 +212,8 @@ double predicted_seconds(int nodes, int ranks_a_node, std::int64_t bytes, const 
   const double meeting = Chunks(headers, link, 1, 1).seconds();
   if (small) return meeting;
   const std::int64_t of_rank = (bytes / 4 + ranks_a_node - 1) / ranks_a_node;
-  const std::int64_t chunk = std::min(bytes, 4 * ranks_a_node * even_slice(of_rank, kSliceBytes / 4));
+  const std::int64_t slice = slice_bytes(tree_of(nodes, ranks_a_node).most_blocks());
+  const std::int64_t chunk = std::min(bytes, 4 * ranks_a_node * even_slice(of_rank, slice / 4));
   const Algorithm algorithm = choose(AlgorithmTable().sums, nodes, bytes / (nodes * ranks_a_node));
   const Rounds rounds = reduction_of(nodes, ranks_a_node, chunk / 4 / ranks_a_node, algorithm);
   const double chunks = static_cast<double>(bytes) / static_cast<double>(chunk);

@@ -12,6 +12,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -79,10 +80,12 @@ Step read_step(const std::string& path) {
       continue;
     }
     if (action == "submit") {
+      if (line.at(2) < 4) throw std::runtime_error(path + ": a bucket of less than 4 bytes");
       buckets.emplace(line.at(1), static_cast<int>(buckets.size()));
       step.actions.back().begins = line.at(2);
       step.most = std::max(step.most, step.actions.back().begins);
     } else {
+      if (action != "wait") throw std::runtime_error(path + ": " + action + " is neither compute, submit nor wait");
       step.actions.back().awaits = buckets.at(line.at(1));
     }
     step.actions.emplace_back();

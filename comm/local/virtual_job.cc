@@ -44,6 +44,9 @@ class OneBuffer : public NodeMemory {
     if (!buffer_ || buffer_->size() < bytes) buffer_ = std::make_shared<std::vector<std::byte>>(bytes);
     return std::make_unique<Parts>(buffer_, ranks_);
   }
+  std::unique_ptr<Window> allocate_lasting(std::size_t) override {  // its parts would have to follow each other
+    fail<InternalError>("ranks whose messages have no bytes share no variables");
+  }
 
  private:
   struct Parts : Window {
@@ -305,7 +308,7 @@ std::map<int, std::string> VirtualJob::stall(std::span<const Collective> collect
   return missing;
 }
 
-// Returns when the last rank has ended. The actors tell which living ranks have not.
+// Returns the time at which the last rank has ended. The actors tell which living ranks have not.
 double VirtualJob::drive(std::span<const std::vector<VirtualAction>> steps) {
   State& state = *state_;
   state.begun += std::exchange(state.now, 0);

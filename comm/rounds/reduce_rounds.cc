@@ -207,11 +207,9 @@ Range elements_of(std::int64_t count, const Range& parts, std::int64_t n) {
 std::vector<ReduceRounds> reduce_rounds(const SumTree& tree, Range nodes, Algorithm algorithm) {
   std::vector<ReduceRounds> rounds =
       algorithm == Algorithm::kHalves ? halving_rounds(tree, nodes) : direct_rounds(tree, nodes);
-  int most = 1;
-  for (int node = 0; node < tree.node_count(); ++node) most = std::max(most, tree.blocks(node));
   for (ReduceRounds& one : rounds) {
     one.algorithm = algorithm;
-    one.most_blocks = most;
+    one.most_blocks = tree.most_blocks();
   }
   return rounds;
 }

@@ -65,4 +65,10 @@ SumTree::SumTree(const Topology& topology) {
   all = order_of(terms);
 }
 
+int SumTree::most_blocks() const {
+  int most = 1;
+  for (int n = 0; n < node_count(); ++n) most = std::max(most, blocks(n));
+  return most;
+}
+
 }  // namespace syncline::comm

@@ -49,6 +49,7 @@ struct SumTree {
   int blocks() const { return first_block.back(); }
   int first_of(int node) const { return first_block[static_cast<std::size_t>(node)]; }
   int blocks(int node) const { return first_of(node + 1) - first_of(node); }
+  int most_blocks() const;  // of a node
 };
 
 }  // namespace syncline::comm

@@ -25,6 +25,12 @@ int Topology::first_rail(int l) const {
   return l < hosts ? (l * rails + hosts - 1) / hosts : rails;
 }
 
+int Topology::most_rails_of_a_rank() const {
+  const auto smaller = [](const auto& a, const auto& b) { return a.size() < b.size(); };
+  const int hosts = std::min(static_cast<int>(std::ranges::min_element(nodes, smaller)->size()), rails);
+  return (rails + hosts - 1) / hosts;
+}
+
 int Topology::rank_on_rail(int rail, int node) const {
   const std::vector<int>& ranks = nodes[static_cast<std::size_t>(node)];
   const int hosts = std::min(static_cast<int>(ranks.size()), rails);

@@ -28,6 +28,7 @@ struct Topology {
   int rails = 1;  // the node size that most ranks are on; of several such sizes the largest
   // The rails of local rank l of this node: first_rail(l) up to first_rail(l + 1).
   int first_rail(int l) const;
+  int most_rails_of_a_rank() const;  // of the job
   // The rank of a node that has the rail.
   int rank_on_rail(int rail, int node) const;
 };

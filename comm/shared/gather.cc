@@ -13,13 +13,6 @@ constexpr std::int64_t kStepOfNodes = 4 << 20, kLeastMessage = 64 << 10;
 
 std::size_t bytes(std::int64_t count) { return static_cast<std::size_t>(count); }
 
-// Equal on all ranks.
-std::int64_t most_rails_of_a_rank(const Topology& topology) {
-  const auto smaller = [](const auto& a, const auto& b) { return a.size() < b.size(); };
-  const int ranks = static_cast<int>(std::ranges::min_element(topology.nodes, smaller)->size());
-  return (topology.rails + std::min(ranks, topology.rails) - 1) / std::min(ranks, topology.rails);
-}
-
 // At most `most` bytes of a slice, from its byte `at` on.
 Range piece_of(const Range& slice, std::int64_t at, std::int64_t most) {
   return {std::min(slice.begin + at, slice.end), std::min(slice.begin + at + most, slice.end)};
@@ -140,7 +133,7 @@ void Gather::find_others(std::int64_t at, std::int64_t most) {
 Steps Gather::exchange(const Run& run) {
   const int nodes = topology_.node_count();
   const std::int64_t of_rail = run.collective.bytes / topology_.rails;
-  const bool halves = of_rail * most_rails_of_a_rank(topology_) <= AlgorithmTable::kMostPacked &&
+  const bool halves = of_rail * topology_.most_rails_of_a_rank() <= AlgorithmTable::kMostPacked &&
                       choose(algorithms_, nodes, of_rail / nodes) == Algorithm::kHalves;
   return halves ? exchange_by_halves(run) : exchange_in_steps(run);
 }

@@ -22,7 +22,7 @@ namespace syncline::comm {
 
 class Gather {
  public:
-  // `algorithms` must live as long as this object.
+  // `topology` and `algorithms` must live as long as this object.
   Gather(const Topology& topology, AlgorithmRows algorithms, NodeControl& control, Network& network);
 
   // `region`: the memory in which each local rank has the result at the same offset; null: the data are staged. `done`:
@@ -59,7 +59,7 @@ class Gather {
   template <class Visit>
   void for_chunk(int local, std::int64_t at, std::int64_t size, const Visit& visit) const;
 
-  const Topology topology_;
+  const Topology& topology_;
   const int first_rail_, end_rail_;  // this rank's
   NodeControl& control_;
   Network& network_;

@@ -72,7 +72,7 @@ struct Summary {
 
 class NodeControl {
  public:
-  // `half_bytes`: size of each of a rank's two staging halves.
+  // `topology` must live as long as this object. `half_bytes`: size of each of a rank's two staging halves.
   NodeControl(std::unique_ptr<Window> window, const Topology& topology, std::size_t half_bytes);
   ~NodeControl();
   NodeControl(const NodeControl&) = delete;
@@ -135,7 +135,7 @@ class NodeControl {
   static std::size_t parity(std::uint64_t round) { return round % 2 * static_cast<std::size_t>(kSmallBytes); }
   [[noreturn]] void fail_without(int l, const Collective& collective) const;
 
-  const Topology topology_;
+  const Topology& topology_;
   const std::size_t half_bytes_;
   const std::unique_ptr<Window> window_;
   const ProcessName self_ = this_process();

@@ -29,7 +29,7 @@ ReduceChunks::ReduceChunks(const Collective& collective, const Topology& topolog
       width_(static_cast<std::int64_t>(size_of(collective.dtype))),
       chunk_(collective.count) {
   const bool one_node = topology.node_count() == 1, scatters = collective.kind == Kind::kReduceScatter;
-  const std::int64_t rails = topology.rails, slice = kSliceBytes / width_;
+  const std::int64_t rails = topology.rails, slice = slice_bytes(rounds.most_blocks) / width_;
   if (!direct) chunk_ = static_cast<std::int64_t>(control.half_bytes()) / width_;
   else if (!one_node) chunk_ = rails * (scatters ? slice : even_slice(divide_up(collective.count, rails), slice));
   count_ = divide_up(collective.count, chunk_);

@@ -8,6 +8,7 @@
 // there. The caller owns all that this refers to. One thread at a time.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -20,9 +21,9 @@
 
 namespace syncline::comm {
 
-// A rail's slice of a chunk between nodes. It stays in the cache, and kChunksInFlight of them hide the latency of the
-// rounds of a thousand nodes.
-inline constexpr std::int64_t kSliceBytes = std::int64_t{768} << 10;
+// The most bytes of a rail's slice of a chunk between nodes. It stays in the cache, and kChunksInFlight of them hide
+// the latency of the rounds of a thousand nodes. `most_blocks`: of a node; it has a sum of the slice for each.
+constexpr std::int64_t slice_bytes(int most_blocks) { return (std::int64_t{768} << 10) * 2 / std::max(most_blocks, 2); }
 // Elements of a slice, at most `most`, so that a rail's slices differ little in size. `count`: of all its slices.
 std::int64_t even_slice(std::int64_t count, std::int64_t most);
 

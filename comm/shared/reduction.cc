@@ -39,7 +39,8 @@ Reduction::Reduction(const Topology& topology, const SumTree& tree, AlgorithmRow
   buffers_.resize(static_cast<std::size_t>(control_.ranks()));
   terms_.resize(std::max(static_cast<std::size_t>(tree.blocks()), buffers_.size()));
   if (topology_.node_count() == 1 || !has_rail()) return;
-  const std::int64_t slice = std::max(kSliceBytes, static_cast<std::int64_t>(control_.half_bytes())) + 8;
+  const std::int64_t slice =
+      std::max(slice_bytes(tree.most_blocks()), static_cast<std::int64_t>(control_.half_bytes())) + 8;
   const bool narrow = format != WireFormat::kSame;
   const std::int64_t sums = tree.own_blocks() * slice, inbox = most_received(slice);
   const std::int64_t a_slot = sums + inbox + (narrow ? sums / 2 : 0), rest = narrow ? inbox : 0;
@@ -158,9 +159,11 @@ bool Reduction::may_begin(const Run& run) {
          slot_of(before).next > 0;
 }
 
-// All ranks work on their slices in one order: by chunk, then by rail. A rank that may not begin a slice finishes the
-// oldest one, so ranks do not wait for each other for ever: of all slices that are not over, each rank of the first
-// one's rail comes to it.
+// All ranks work on their slices in one order: by chunk, then by rail. They do not wait for each other for ever,
+// because each rank of a slice's rail comes to it once all slices before it are over:
+// - A rank that may not begin a slice finishes the oldest one.
+// - It begins before it finishes, and has room for two slices. So a rank that waits at the end of a chunk for its node
+//   has staged the next chunk.
 Steps Reduction::between_nodes(Run& run) {
   while (run.ended < run.chunks.count() * slices_a_chunk()) {
     co_await until([this, &run] {
@@ -169,6 +172,7 @@ Steps Reduction::between_nodes(Run& run) {
     });
     if (may_begin(run)) co_await begin(run);
     else co_await finish(run);
+    co_await std::suspend_always{};
   }
 }
 

@@ -29,7 +29,7 @@ namespace syncline::comm {
 
 class Reduction {
  public:
-  // `algorithms` must live as long as this object.
+  // `topology`, `tree` and `algorithms` must live as long as this object.
   Reduction(const Topology& topology, const SumTree& tree, AlgorithmRows algorithms, NodeControl& control,
             Network& network, WireFormat format);
 
@@ -88,7 +88,7 @@ class Reduction {
   bool may_begin(const Run& run);
   Steps finish(Run& run);
 
-  const Topology topology_;
+  const Topology& topology_;
   const SumTree& tree_;
   NodeControl& control_;
   Network& network_;

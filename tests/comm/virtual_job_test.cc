@@ -101,9 +101,9 @@ TEST(VirtualJob, AStepOverlapsSumsWithComputation) {
       ASSERT_EQ(small[r], sum_of_small);
       ASSERT_EQ(large[r], sum_of_large);
     }
-    VirtualJob alone({.node_of_rank = layout, .jitter = 20e-6});
-    const double of_sums = alone.run(first) + alone.run(second);
-    EXPECT_GE(seconds, latest + 3 * kCompute);
+    VirtualJob idle({.node_of_rank = layout, .jitter = 20e-6});
+    const double of_sums = idle.run(first) + idle.run(second);
+    EXPECT_GE(seconds, latest + 3 * kCompute - 1e-9);
     EXPECT_LT(seconds, latest + 3 * kCompute + of_sums / 2) << layout.size() << " ranks, sums of " << of_sums;
   }
 }
@@ -292,7 +292,7 @@ TEST(VirtualJob, NodesOfOtherSizesAmongMany) {
   for (const std::vector<int>& sizes : {std::vector<int>{4, 4, 4, 4, 4, 4, 4, 4, 3},
                                         {8, 8, 8, 8, 5, 8, 8, 8, 8},
                                         {3, 3, 3, 1, 3, 3, 3, 3, 5, 2},
-                                        {12, 12, 12, 1, 12, 12, 12, 12, 12}}) {
+                                        {12, 12, 1, 12}}) {
     std::vector<int> layout;
     for (std::size_t n = 0; n < sizes.size(); ++n)
       layout.insert(layout.end(), static_cast<std::size_t>(sizes[n]), static_cast<int>(n));

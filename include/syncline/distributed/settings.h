@@ -34,7 +34,7 @@ struct AlgorithmTable {
   static constexpr int kAnyNodes = std::numeric_limits<int>::max();
   static constexpr std::int64_t kAnyBytes = std::numeric_limits<std::int64_t>::max();
   // A message is a share of the collective's bytes: the bytes, divided by the number of nodes, and by that of the ranks
-  // of a node that exchange messages.
+  // of a node, as most ranks' nodes have them.
   struct Row {
     int nodes = kAnyNodes;           // up to this number
     std::int64_t bytes = kAnyBytes;  // of a message, up to this number
@@ -45,8 +45,8 @@ struct AlgorithmTable {
   std::vector<Row> meetings = {{.nodes = 4, .algorithm = Algorithm::kDirect}};
   // Large reductions and broadcasts.
   std::vector<Row> sums = {{.nodes = 8, .algorithm = Algorithm::kDirect}};
-  // Large gathers. Halves pack a node's result and send half of it in one message, so a gather of more bytes than this,
-  // divided by the ranks of a node that exchange messages, is direct whatever the table says.
+  // Large gathers. Halves pack a node's result and send half of it in one message, so a gather of which some rank would
+  // exchange more bytes than this is direct whatever the table says.
   static constexpr std::int64_t kMostPacked = 16 << 20;
   std::vector<Row> gathers = {{.nodes = 63, .algorithm = Algorithm::kDirect},
                               {.bytes = 2047, .algorithm = Algorithm::kHalves},
