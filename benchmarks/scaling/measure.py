@@ -27,7 +27,7 @@ ALLREDUCE, STEP = "build/release/benchmarks/allreduce", "build/release/benchmark
 NODE_SIZES = [4, 4096, 1 << 20, 4 << 20, 16 << 20, 64 << 20]
 NETWORK_SIZES = [4, 1024, 1 << 20, 2 << 20, 4 << 20]
 CHECK_SIZES = [2 << 20]
-LAYOUTS = ["1,1", "1,1,1,1", "2,2", "2,2,2,2", "4,4"]
+LAYOUTS = ["1,1", "1,1,1,1", "2,2", "2,2,2,2", "4,4", ",".join("1" * 16)]
 MODELS = ["mlp", "mlp_wide"]
 # Turns off gradients by rows, which only jobs on one node use: the model predicts sums over ranks.
 SUMS = {"SYNCLINE_BY_ROWS_FROM": "1024GiB"}
