@@ -154,10 +154,11 @@ def launch(way, ranks, command, folder, setup):
     # `timeout` lets mpirun end the ranks.
     job = ["timeout", "-k", "5", str(setup.limit), os.path.join(ROOT, "tests", "mpi", "launch"), way.layout, str(ranks), *command]
     done = subprocess.run(job, cwd=folder, env={**os.environ, **settings}, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    lines = (done.stdout + done.stderr).strip().split("\n")
     if done.returncode in (124, 137):
-        raise Different(f"ran longer than {setup.limit} s")
+        waits = [line for line in lines if "has waited" in line] or lines
+        raise Different(f"{ranks} ranks ran longer than {setup.limit} s: {waits[-1][:400]}")
     if done.returncode != 0:
-        lines = (done.stdout + done.stderr).strip().split("\n")
         said = [line for line in lines if "Error" in line or "rror:" in line] or lines
         raise Different(f"exit status {done.returncode}: {said[-1][:200]}")
     return done.stdout
