@@ -170,9 +170,9 @@ SumTree tree_of(int nodes, int ranks_a_node) {
 }
 
 // Of a slice of `count` elements of float32.
-Rounds reduction_of(int nodes, int ranks_a_node, std::int64_t count, Algorithm algorithm) {
+Rounds reduction_of(const SumTree& tree, std::int64_t count, Algorithm algorithm) {
   Rounds rounds;
-  for (const ReduceRounds& reduce : reduce_rounds(tree_of(nodes, ranks_a_node), {0, nodes}, algorithm)) {
+  for (const ReduceRounds& reduce : reduce_rounds(tree, {0, tree.node_count()}, algorithm)) {
     const auto add = [&](const std::vector<ReduceRound::Message>& from, std::vector<Round::Message>& to) {
       for (const ReduceRound::Message& m : from) {
         to.push_back({m.node, 4 * static_cast<double>(elements_of(count, m.parts, reduce.parts()).size())});
@@ -212,10 +212,11 @@ double predicted_seconds(int nodes, int ranks_a_node, std::int64_t bytes, const 
   const double meeting = Chunks(headers, link, 1, 1).seconds();
   if (small) return meeting;
   const std::int64_t of_rank = (bytes / 4 + ranks_a_node - 1) / ranks_a_node;
-  const std::int64_t slice = slice_bytes(tree_of(nodes, ranks_a_node).most_blocks());
+  const SumTree tree = tree_of(nodes, ranks_a_node);
+  const std::int64_t slice = slice_bytes(tree.most_blocks());
   const std::int64_t chunk = std::min(bytes, 4 * ranks_a_node * even_slice(of_rank, slice / 4));
   const Algorithm algorithm = choose(AlgorithmTable().sums, nodes, bytes / (nodes * ranks_a_node));
-  const Rounds rounds = reduction_of(nodes, ranks_a_node, chunk / 4 / ranks_a_node, algorithm);
+  const Rounds rounds = reduction_of(tree, chunk / 4 / ranks_a_node, algorithm);
   const double chunks = static_cast<double>(bytes) / static_cast<double>(chunk);
   const int first = static_cast<int>(std::min(chunks, kFirstChunks));
   const double alone = Chunks(rounds, link, ranks_a_node, 1).seconds();

@@ -46,7 +46,8 @@ class HeapNetwork : public Network {
     SYNCLINE_CHECK(open.empty());
     open = messages.receives;
     for (const Messages::Outgoing& message : messages.sends)
-      job_->send({topology_.rank, peer(channel, message.node), channel}, letter_of(message.data, message.bytes));
+      job_->send({topology_.rank, peer_on(topology_, channel, message.node), channel},
+                 letter_of(message.data, message.bytes));
   }
 
   bool test(int channel) override {
@@ -55,7 +56,7 @@ class HeapNetwork : public Network {
     std::erase_if(open, [&](const Messages::Incoming& message) {
       LocalJob::Letter letter;
       if (late.contains(message.node)) return false;
-      if (!job_->receive({peer(channel, message.node), topology_.rank, channel}, letter)) {
+      if (!job_->receive({peer_on(topology_, channel, message.node), topology_.rank, channel}, letter)) {
         late.insert(message.node);
         return false;
       }
@@ -70,7 +71,7 @@ class HeapNetwork : public Network {
   bool has_come(int channel, int node) const override {
     const auto& open = open_[static_cast<std::size_t>(channel)];
     return std::none_of(open.begin(), open.end(), [&](const Messages::Incoming& message) {
-      return message.node == node && !job_->has({peer(channel, node), topology_.rank, channel});
+      return message.node == node && !job_->has({peer_on(topology_, channel, node), topology_.rank, channel});
     });
   }
 
@@ -108,8 +109,6 @@ class HeapNetwork : public Network {
   bool close(bool, const std::function<Missing()>&) noexcept override { return true; }
 
  private:
-  int peer(int channel, int node) const { return topology_.rank_on_rail(rail_of(channel), node); }
-
   const std::shared_ptr<LocalJob> job_;
   const Topology topology_;
   std::vector<std::vector<Messages::Incoming>> open_;

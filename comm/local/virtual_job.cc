@@ -198,13 +198,15 @@ class VirtualNetwork : public Network {
     open.receives = messages.receives;
     open.sent = 0;
     for (const Messages::Outgoing& message : messages.sends)
-      open.sent = state_.send(topology_.rank, peer(channel, message.node), channel, message.data, message.bytes);
+      open.sent =
+          state_.send(topology_.rank, peer_on(topology_, channel, message.node), channel, message.data, message.bytes);
   }
 
   bool test(int channel) override {
     Open& open = open_[static_cast<std::size_t>(channel)];
     std::erase_if(open.receives, [&](const Messages::Incoming& message) {
-      const std::optional<Letter> letter = state_.receive(peer(channel, message.node), topology_.rank, channel);
+      const std::optional<Letter> letter =
+          state_.receive(peer_on(topology_, channel, message.node), topology_.rank, channel);
       if (!letter) return false;
       SYNCLINE_CHECK(letter->bytes.size() <= message.bytes);
       if (!letter->bytes.empty()) std::memcpy(message.data, letter->bytes.data(), letter->bytes.size());
@@ -249,8 +251,6 @@ class VirtualNetwork : public Network {
     std::vector<Messages::Incoming> receives;
     double sent = 0;  // when the last message has left
   };
-
-  int peer(int channel, int node) const { return topology_.rank_on_rail(rail_of(channel), node); }
 
   VirtualJob::State& state_;
   const Topology topology_;

@@ -63,7 +63,6 @@ bool MpiNetwork::all_done(const LockedMpi& mpi, std::vector<MpiRequest>& request
 
 void MpiNetwork::start(int channel, const Messages& messages) {
   const LockedMpi mpi;
-  const auto peer = [&](int node) { return topology_.rank_on_rail(rail_of(channel), node); };
   Channel& open = channels_[static_cast<std::size_t>(channel)];
   open.sends.clear();
   open.receives.clear();
@@ -72,15 +71,15 @@ void MpiNetwork::start(int channel, const Messages& messages) {
   for (const Messages::Incoming& message : messages.receives) {
     open.senders.push_back(message.node);
     open.receives.push_back(MpiRequest::kNull);
-    check(mpi->receive(message.data, count_of(message.bytes), peer(message.node), kFirstChannel + channel, job_.get(),
-                       &open.receives.back()),
+    check(mpi->receive(message.data, count_of(message.bytes), peer_on(topology_, channel, message.node),
+                       kFirstChannel + channel, job_.get(), &open.receives.back()),
           "MPI_Irecv");
   }
   for (const Messages::Outgoing& message : messages.sends) {
     open.receivers.push_back(message.node);
     open.sends.push_back(MpiRequest::kNull);
-    check(mpi->send(message.data, count_of(message.bytes), peer(message.node), kFirstChannel + channel, job_.get(),
-                    &open.sends.back()),
+    check(mpi->send(message.data, count_of(message.bytes), peer_on(topology_, channel, message.node),
+                    kFirstChannel + channel, job_.get(), &open.sends.back()),
           "MPI_Isend");
   }
 }

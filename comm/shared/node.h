@@ -125,6 +125,10 @@ inline int exchange_channel(int rail, std::int64_t k) {
   return kExchange + rail * kChunksInFlight + static_cast<int>(k % kChunksInFlight);
 }
 inline int rail_of(int channel) { return channel == kMeeting ? 0 : (channel - kExchange) / kChunksInFlight; }
+// The rank of a node with which this one exchanges messages on a channel.
+inline int peer_on(const Topology& topology, int channel, int node) {
+  return topology.rank_on_rail(rail_of(channel), node);
+}
 inline int channels_of(const Topology& topology) { return exchange_channel(topology.rails, 0); }
 
 }  // namespace syncline::comm

@@ -25,6 +25,14 @@ std::vector<int> alone(int nodes) {
   return node_of_rank;
 }
 
+// Nodes of these numbers of ranks.
+std::vector<int> layout_of(const std::vector<int>& sizes) {
+  std::vector<int> node_of_rank;
+  for (std::size_t n = 0; n < sizes.size(); ++n)
+    node_of_rank.insert(node_of_rank.end(), static_cast<std::size_t>(sizes[n]), static_cast<int>(n));
+  return node_of_rank;
+}
+
 std::vector<Collective> sums_of(std::vector<std::vector<float>>& data) {
   std::vector<Collective> collectives;
   for (auto& own : data)
@@ -53,12 +61,9 @@ TEST(VirtualJob, SumsInOneOrderInEveryLayout) {
                                         {0, 0, 0, 1, 1},
                                         {0, 0, 0, 0, 0, 0, 0, 1},
                                         {0, 1, 1, 1, 2, 2, 3, 4, 4, 4, 4, 4, 4, 5, 6, 6, 6, 7, 8, 8, 8, 9}};
-  layouts.emplace_back();
-  for (int n = 0; n < 11; ++n) layouts.back().insert(layouts.back().end(), 3, n);
+  layouts.push_back(layout_of(std::vector<int>(11, 3)));
   // The ranks of the small nodes have more rails than there are slices in flight.
-  layouts.emplace_back();
-  for (const int ranks : {12, 12, 1, 12, 2})
-    layouts.back().insert(layouts.back().end(), ranks, layouts.back().empty() ? 0 : layouts.back().back() + 1);
+  layouts.push_back(layout_of({12, 12, 1, 12, 2}));
   for (const std::vector<int>& layout : layouts)
     for (const std::size_t count : {3ul, 20000ul, 300001ul}) {
       VirtualJob job({.node_of_rank = layout, .jitter = 20e-6});
@@ -293,9 +298,7 @@ TEST(VirtualJob, NodesOfOtherSizesAmongMany) {
                                         {8, 8, 8, 8, 5, 8, 8, 8, 8},
                                         {3, 3, 3, 1, 3, 3, 3, 3, 5, 2},
                                         {12, 12, 1, 12}}) {
-    std::vector<int> layout;
-    for (std::size_t n = 0; n < sizes.size(); ++n)
-      layout.insert(layout.end(), static_cast<std::size_t>(sizes[n]), static_cast<int>(n));
+    const std::vector<int> layout = layout_of(sizes);
     VirtualJob job({.node_of_rank = layout, .jitter = 20e-6, .lengths_only = true});
     const std::int64_t bytes = std::int64_t{12 << 20} * *std::ranges::max_element(sizes);
     job.run(std::vector<Collective>(layout.size(), make_memory(Kind::kSharedMemory, bytes)));

@@ -20,12 +20,11 @@ std::size_t allocated() {
 // What the first rank of a node allocates.
 std::size_t allocated_by(const std::vector<int>& node_of_rank, int node, WireFormat format) {
   const NodeWireOptions options{.format = format};
-  const auto made = std::make_shared<LocalJob>(node_of_rank);
-  LocalJob& job = *made;
-  const Topology any = job.topology(0);
+  const auto job = std::make_shared<LocalJob>(node_of_rank);
+  const Topology any = job->topology(0);
   const int rank = any.nodes[static_cast<std::size_t>(node)].front();
   const std::size_t before = allocated();
-  NodeParts parts{job.topology(rank), nullptr, job.memory(rank), job.network(rank)};
+  NodeParts parts{job->topology(rank), nullptr, job->memory(rank), job->network(rank)};
   const int others = parts.topology.local_size() - 1;
   const std::size_t control = NodeControl::bytes_a_rank(options.staging_bytes / 2);
   parts.control = parts.memory->allocate(control);  // of all ranks of the node
