@@ -12,7 +12,11 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;
 
-std::size_t room_for(const Array& array) { return (array.bytes() + kAlignment - 1) / kAlignment * kAlignment; }
+bool is_absent(const Array& array) { return array.raw() == nullptr; }  // another rank's (syncline/checkpoint/shards.h)
+
+std::size_t room_for(const Array& array) {
+  return is_absent(array) ? 0 : (array.bytes() + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 void for_each_array(auto& checkpoint, auto action) {
   for (auto& layer : checkpoint.layers)
@@ -61,6 +65,7 @@ void AsyncSaver::copy(const Checkpoint& checkpoint) {
   copy_ = checkpoint;
   std::byte* place = memory_.raw();
   for_each_array(copy_, [&](Array& array) {
+    if (is_absent(array)) return;
     Array own = Array::borrow(array.dtype(), array.shape(), place);
     if (array.bytes() > 0) std::memcpy(place, array.raw(), array.bytes());
     place += room_for(array);

@@ -44,29 +44,27 @@ std::int64_t next_generation(const std::string& path) {
   }
 }
 
-// Calls action(group, weight) for each weight of a shard, with the path of its group. Shards get about equal bytes, in
-// the checkpoint's order.
-template <class Action>
-void for_each_weight(const Checkpoint& checkpoint, Shard shard, Action action) {
-  double bytes = 0;
-  const auto visit = [&](auto visitor) {
-    for (const Layer& layer : checkpoint.layers)
-      for (const Weight& weight : layer.weights) visitor(join_text(kWeightsGroup, "/", layer.name), weight);
-    for (const Weight& weight : checkpoint.optimizer) visitor(std::string(kOptimizerGroup), weight);
-  };
-  visit([&](const std::string&, const Weight& weight) { bytes += static_cast<double>(weight.value.bytes()); });
-  double before = 0;
-  visit([&](const std::string& group, const Weight& weight) {
-    const auto size = static_cast<double>(weight.value.bytes());
-    const auto owner = bytes == 0 ? 0 : static_cast<int>((before + size / 2) / bytes * shard.count);
-    before += size;
-    if (std::min(owner, shard.count - 1) == shard.number) action(group, weight);
+// Calls visit(group, weight) for each weight, with the path of its group.
+template <class Visit>
+void for_each_weight(const Checkpoint& checkpoint, Visit visit) {
+  for (const Layer& layer : checkpoint.layers)
+    for (const Weight& weight : layer.weights) visit(join_text(kWeightsGroup, "/", layer.name), weight);
+  for (const Weight& weight : checkpoint.optimizer) visit(std::string(kOptimizerGroup), weight);
+}
+
+// The same for each weight of a shard.
+template <class Visit>
+void for_each_weight(const Checkpoint& checkpoint, Shard shard, Visit visit) {
+  const std::vector<bool> own = weights_in(shard, checkpoint);
+  std::size_t at = 0;
+  for_each_weight(checkpoint, [&](const std::string& group, const Weight& weight) {
+    if (own[at++]) visit(group, weight);
   });
 }
 
-void check_shard(const std::string& path, Shard shard) {
+void check_shard(Shard shard) {
   if (shard.count < 1 || shard.number < 0 || shard.number >= shard.count)
-    fail<ValueError>("checkpoint '", path, "': there is no shard ", shard.number, " of ", shard.count);
+    fail<ValueError>("checkpoint: there is no shard ", shard.number, " of ", shard.count);
 }
 
 // Checks that this save wrote the shard; returns the headers of its datasets by path.
@@ -116,9 +114,25 @@ std::vector<std::string> shard_files(const std::string& path) {
   return found;
 }
 
+Array absent_array(DType dtype, Shape shape) { return Array::borrow(dtype, std::move(shape), nullptr); }
+
+std::vector<bool> weights_in(Shard shard, const Checkpoint& checkpoint) {
+  check_shard(shard);
+  double bytes = 0, before = 0;
+  for_each_weight(checkpoint, [&](const auto&, const Weight& w) { bytes += static_cast<double>(w.value.bytes()); });
+  std::vector<bool> own;
+  for_each_weight(checkpoint, [&](const auto&, const Weight& weight) {
+    const auto size = static_cast<double>(weight.value.bytes());
+    const auto owner = bytes == 0 ? 0 : static_cast<int>((before + size / 2) / bytes * shard.count);
+    before += size;
+    own.push_back(std::min(owner, shard.count - 1) == shard.number);
+  });
+  return own;
+}
+
 std::string save_shard(const std::string& path, const Checkpoint& checkpoint, Shard shard) {
   const timeline::Span traced("file", "save a shard of a checkpoint");
-  check_shard(path, shard);
+  check_shard(shard);
   const Hdf5Session session;
   const ShardNames names = names_at(path, shard.count, next_generation(path));
   std::string own = directory_of(path) + "/" + names.files[static_cast<std::size_t>(shard.number)];
@@ -134,7 +148,7 @@ std::string save_shard(const std::string& path, const Checkpoint& checkpoint, Sh
 
 void save_index(const std::string& path, const Checkpoint& checkpoint, int count) {
   const timeline::Span traced("file", "save the index of a checkpoint");
-  check_shard(path, {0, count});
+  check_shard({0, count});
   const Hdf5Session session;
   const ShardNames names = names_at(path, count, next_generation(path));
   std::map<std::string, std::pair<ArrayHeader, std::string>> places;

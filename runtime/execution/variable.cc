@@ -103,23 +103,28 @@ bool is_divided(const Variable& x) {
 
 // Memory for values that are gathered one after the other.
 struct ValueRoom {
-  ValueRoom(std::span<const Variable> variables, bool keep) {
+  ValueRoom(std::span<const Variable> variables, const std::vector<bool>& keep) {
     std::size_t largest = 0;
-    for (const Variable& v : variables)
-      largest = std::max(largest, static_cast<std::size_t>(v.shape().size()) * size_of(v.dtype()));
-    if (!keep) scratch = Array::uninitialized(DType::kUint8, {static_cast<std::int64_t>(largest)});
-    for (const Variable& v : variables)
-      values.push_back(keep ? Array::uninitialized(v.dtype(), v.shape())
-                            : Array::borrow(v.dtype(), v.shape(), scratch.raw()));
+    for (std::size_t i = 0; i < variables.size(); ++i) {
+      const Variable& v = variables[i];
+      const std::size_t bytes = static_cast<std::size_t>(v.shape().size()) * size_of(v.dtype());
+      if (!keep[i]) largest = std::max(largest, bytes);
+    }
+    scratch = Array::uninitialized(DType::kUint8, {static_cast<std::int64_t>(largest)});
+    for (std::size_t i = 0; i < variables.size(); ++i) {
+      const Variable& v = variables[i];
+      values.push_back(keep[i] ? Array::uninitialized(v.dtype(), v.shape())
+                               : Array::borrow(v.dtype(), v.shape(), scratch.raw()));
+    }
   }
   std::vector<Array> values;
-  Array scratch;  // of all values, on a rank that keeps none
+  Array scratch;  // of all values that this rank does not keep
 };
 
-// The whole values of divided variables. Collective, with the same variables and purpose on every rank. Only a rank
-// that keeps the values may use them.
-ValueRoom gathered(std::span<const Variable> divided, bool keep, std::string_view purpose) {
-  if (divided.empty()) return {divided, true};
+// The whole values of divided variables. Collective, with the same variables and purpose on every rank. A rank may use
+// only the values that it keeps.
+ValueRoom gathered(std::span<const Variable> divided, const std::vector<bool>& keep, std::string_view purpose) {
+  if (divided.empty()) return {divided, keep};
   const auto name = [&](const Variable& v) {
     return join_text("the value of '", v.name(), "'", purpose.empty() ? "" : " for ", purpose,
                      ", which every rank must read");
@@ -147,7 +152,7 @@ std::vector<Array> batch_get_value(std::span<const Variable> variables) { return
 std::vector<Array> batch_get_value(std::span<const Variable> variables, std::string_view purpose) {
   std::vector<Variable> divided;
   std::copy_if(variables.begin(), variables.end(), std::back_inserter(divided), &is_divided);
-  const ValueRoom wholes = gathered(divided, true, purpose);
+  const ValueRoom wholes = gathered(divided, std::vector<bool>(divided.size(), true), purpose);
   std::vector<Array> values;
   for (auto next = wholes.values.begin(); const Variable& v : variables) {
     if (is_divided(v)) values.push_back(*next++);
@@ -157,11 +162,20 @@ std::vector<Array> batch_get_value(std::span<const Variable> variables, std::str
 }
 
 void hold_values(std::span<const Variable> variables, bool keep) {
+  hold_values(variables, std::vector<bool>(variables.size(), keep));
+}
+
+void hold_values(std::span<const Variable> variables, const std::vector<bool>& keep) {
   std::vector<Variable> split;
-  std::copy_if(variables.begin(), variables.end(), std::back_inserter(split),
-               [](const Variable& v) { return v.state().is_split(); });
-  ValueRoom wholes = gathered(split, keep, {});
-  for (std::size_t i = 0; keep && i < split.size(); ++i) split[i].state().hold(std::move(wholes.values[i]));
+  std::vector<bool> keep_split;
+  for (std::size_t i = 0; i < variables.size(); ++i) {
+    if (!variables[i].state().is_split()) continue;
+    split.push_back(variables[i]);
+    keep_split.push_back(keep.at(i));
+  }
+  ValueRoom wholes = gathered(split, keep_split, {});
+  for (std::size_t i = 0; i < split.size(); ++i)
+    if (keep_split[i]) split[i].state().hold(std::move(wholes.values[i]));
 }
 
 void release_values(std::span<const Variable> variables) {

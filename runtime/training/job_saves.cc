@@ -118,9 +118,9 @@ void Job::Saves::on_train_begin(Fit& fit) {
   }
   error = as_first_rank_says(options_.wire, "whether there is a folder for checkpoints", std::move(error));
   if (!error.empty()) throw IoError(error);
-  if (writes()) {
+  if (const std::optional<io::Shard> own = own_shard()) {
     saver_ = std::make_unique<io::AsyncSaver>([this](const io::Checkpoint& checkpoint) { write(checkpoint); });
-    if (!is_divided(options_.model)) saver_->prepare(snapshot(options_.model, fit, nullptr, true));
+    if (!is_divided(options_.model)) saver_->prepare(snapshot(options_.model, fit, nullptr, own));
   }
   begun_ = true;
   // A resumed training begins with a checkpoint that is on the disk already.
@@ -192,10 +192,11 @@ void Job::Saves::save(const Fit& fit) {
   settle();
   wait_for_index();
   if (shards_) shards_->begin();
-  if (!writes() && !is_divided(options_.model)) return;
+  const std::optional<io::Shard> own = own_shard();
+  if (!own && !is_divided(options_.model)) return;
   try {
-    io::Checkpoint checkpoint = snapshot(options_.model, fit, options_.wire, writes());
-    if (!writes()) return;
+    io::Checkpoint checkpoint = snapshot(options_.model, fit, options_.wire, own);
+    if (!own) return;
     checkpoint.metric = metric_;
     wait_for_writer();
     saver_->save(checkpoint);
@@ -341,7 +342,7 @@ void Job::Saves::save_now(const Fit& fit) {
   if (step == 0) return;
   if (is_divided(options_.model))
     fail<IoError>("step ", step, " cannot be saved: the value of a variable is divided over ranks that are gone");
-  file_ = saved_file([&] { return folder_.save(snapshot(options_.model, fit, nullptr, true)); });
+  file_ = saved_file([&] { return folder_.save(snapshot(options_.model, fit, nullptr, io::Shard{})); });
   const int rank = options_.wire == nullptr ? 0 : options_.wire->rank();
   say(join_text("rank ", rank, " has saved the last finished step, ", step, ", in ", file_));
 }

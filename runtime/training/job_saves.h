@@ -41,7 +41,10 @@ class Job::Saves {
   void wait_for_writer();
   void settle();
   void wait_for_index();
-  bool writes() const { return shards_ ? shards_->writes() : first_; }
+  // What this rank writes of a checkpoint, if it does.
+  std::optional<io::Shard> own_shard() const {
+    return shards_ ? shards_->own_shard() : first_ ? std::optional(io::Shard{}) : std::nullopt;
+  }
   void write(const io::Checkpoint& checkpoint);
   void end(const Fit& fit);
   void tell(const std::string& state, std::optional<int> exit_code, const io::TrainingState& counts,

@@ -16,7 +16,7 @@ void ShardSaves::begin() {
   pending_ = true;
   lost_index_ = false;
   all_ = kWriting;
-  own_ = writes() ? kWriting : kWritten;
+  own_ = own_shard() ? kWriting : kWritten;
 }
 
 void ShardSaves::set_state(State state) {

@@ -12,6 +12,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "syncline/checkpoint/folder.h"
@@ -26,12 +27,15 @@ class ShardSaves {
   // Shard `rank` of `count`; ranks from `count` on write nothing.
   ShardSaves(const io::CheckpointFolder& folder, int rank, int count) : folder_(folder), rank_(rank), count_(count) {}
 
-  bool writes() const { return rank_ < count_; }
+  // What this rank writes, if it does.
+  std::optional<io::Shard> own_shard() const {
+    return rank_ < count_ ? std::optional(io::Shard{rank_, count_}) : std::nullopt;
+  }
   // Between begin() and the tell() that ends the save; equal on all ranks.
   bool pending() const { return pending_; }
 
   // Begins a save, on all ranks after the same step. Rank 0's writing thread must have ended the previous save. Where
-  // writes(), the caller then starts write() on the writing thread, or calls cannot_write().
+  // own_shard(), the caller then starts write() on the writing thread, or calls cannot_write().
   void begin();
   void cannot_write();
   // Writes this rank's shard. Rank 0 then writes the index and returns its path; other ranks return "". Throws IoError;

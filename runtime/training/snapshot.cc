@@ -29,25 +29,39 @@ constexpr std::string_view kParts = "parts/";
 
 std::string name_of(const Variable& v) { return v.name() + ":0"; }
 
-io::Weight weight_of(const Variable& v) { return {name_of(v), v.state().value()}; }
+// A split variable's rows are gathered later.
+io::Weight weight_of(const Variable& v) {
+  const bool split = v.state().is_split();
+  return {name_of(v), split ? io::absent_array(v.dtype(), v.shape()) : v.state().value()};
+}
 
-// The variables whose values differ between ranks. Right after an update the accumulated sums are left out: the next
-// call overwrites them.
-std::vector<Variable> divided_of(const SavedModel& model) {
-  const bool empty = !model.accumulated.empty() && model.accumulated[0].state().value().item() == 0;
-  std::vector<Variable> all = variables_of(model);
-  if (empty) all.resize(all.size() - model.accumulated.size());
-  const Strategy* strategy = Session::current().strategy();
-  const bool has_parts = strategy != nullptr && strategy->parts() > 0;
-  std::erase_if(all, [&](const Variable& v) { return !v.state().partial() || has_parts; });
+io::Weight parts_of(const Variable& v, int ranks) {
+  Shape shape = v.shape();
+  shape.insert(0, ranks);
+  return {std::string(kParts) + name_of(v), io::absent_array(v.dtype(), shape)};
+}
+
+// The weights in the order of variables_of, followed by the parts.
+std::vector<io::Weight*> weights_of(io::Checkpoint& checkpoint) {
+  std::vector<io::Weight*> all;
+  for (io::Layer& layer : checkpoint.layers)
+    for (io::Weight& weight : layer.weights) all.push_back(&weight);
+  for (io::Weight& weight : checkpoint.optimizer) all.push_back(&weight);
   return all;
 }
 
-// The variables whose rows are split between nodes.
-std::vector<Variable> split_of(const SavedModel& model) {
-  std::vector<Variable> all = variables_of(model);
-  std::erase_if(all, [](const Variable& v) { return !v.state().is_split(); });
-  return all;
+// The positions in variables_of(model) of variables whose values differ between ranks. Right after an update the
+// accumulated sums are left out: the next call overwrites them.
+std::vector<std::size_t> divided_in(const std::vector<Variable>& variables, const SavedModel& model) {
+  const Strategy* strategy = Session::current().strategy();
+  const bool has_parts = strategy != nullptr && strategy->parts() > 0;
+  if (has_parts) return {};
+  const bool empty = !model.accumulated.empty() && model.accumulated[0].state().value().item() == 0;
+  const std::size_t end = variables.size() - (empty ? model.accumulated.size() : 0);
+  std::vector<std::size_t> at;
+  for (std::size_t i = 0; i < end; ++i)
+    if (variables[i].state().partial()) at.push_back(i);
+  return at;
 }
 
 // JSON has no infinity and no NaN: they are written as text. Earlier versions wrote null.
@@ -63,69 +77,79 @@ double number_of(const nlohmann::json& item) {
   return item.is_string() ? std::strtod(item.get_ref<const std::string&>().c_str(), nullptr) : item.get<double>();
 }
 
-// Buffers for add_parts. A rank that keeps nothing receives all parts in the same scratch buffer.
-struct PartsRoom {
-  PartsRoom(const std::vector<Variable>& divided, int ranks, bool keep) {
-    std::size_t largest = 0;
-    for (const Variable& v : divided) {
-      Shape shape = v.shape();
-      shape.insert(0, ranks);
-      largest = std::max(largest, v.state().value().bytes());
-      if (keep) parts.push_back(Array::uninitialized(v.dtype(), shape));
-      if (keep) sums.push_back(Array::uninitialized(v.dtype(), v.shape()));
-    }
-    if (!keep) scratch = Array::uninitialized(DType::kUint8, {static_cast<std::int64_t>(largest)});
+// Throws std::bad_alloc on all ranks if one has no memory: otherwise ranks would wait for it.
+template <class Allocate>
+void allocate_on_all(comm::Communicator& wire, Allocate allocate) {
+  bool done = true;
+  try {
+    allocate();
+  } catch (const std::bad_alloc&) {
+    done = false;
   }
-  std::vector<Array> parts, sums;
-  Array scratch;
+  if (greatest_of_all(&wire, "whether a rank has no memory for a checkpoint", done ? 0 : 1) > 0) throw std::bad_alloc();
+}
+
+struct DividedVariable {
+  Variable variable;
+  io::Weight *sum, *parts;  // of all ranks; null where another rank keeps them
 };
 
-// Allocates on all ranks, or throws std::bad_alloc on all: otherwise ranks would wait for one without memory.
-PartsRoom make_room(const std::vector<Variable>& divided, comm::Communicator& wire, bool keep) {
-  std::optional<PartsRoom> room;
-  try {
-    room.emplace(divided, wire.size(), keep);
-  } catch (const std::bad_alloc&) {
-  }
-  if (greatest_of_all(&wire, "whether a rank has no memory for a checkpoint", room ? 0 : 1) > 0) throw std::bad_alloc();
-  return std::move(*room);
-}
-
-// Replaces this rank's part by the value.
-void put_value(const std::string& name, const Array& value, io::Checkpoint& checkpoint) {
-  const auto put = [&](std::vector<io::Weight>& weights) {
-    for (io::Weight& weight : weights)
-      if (weight.name == name) weight.value = value;
-  };
-  for (io::Layer& layer : checkpoint.layers) put(layer.weights);
-  put(checkpoint.optimizer);
-}
-
-// Gathers the ranks' parts of divided variables, and their sums, on the ranks that `keep` them. One broadcast per
-// variable and rank: the other ranks have memory for one part only.
-void add_parts(const std::vector<Variable>& divided, comm::Communicator& wire, bool keep, io::Checkpoint& checkpoint) {
+// Gathers the ranks' parts of divided variables, and their sums. One broadcast per variable and rank: a rank that keeps
+// neither has memory for one part only.
+void add_sums(const std::vector<DividedVariable>& divided, comm::Communicator& wire) {
   static const comm::Tag tag{.names = comm::remember_names("what each rank holds of an accumulated sum")};
-  PartsRoom room = make_room(divided, wire, keep);
-  for (std::size_t i = 0; i < divided.size(); ++i) {
-    const Array& own = divided[i].state().value();
+  Array scratch;
+  allocate_on_all(wire, [&] {
+    std::size_t largest = 0;
+    for (const auto& [variable, sum, parts] : divided) {
+      for (io::Weight* weight : {sum, parts})
+        if (weight != nullptr) weight->value = Array::uninitialized(weight->value.dtype(), weight->value.shape());
+      largest = std::max(largest, variable.state().value().bytes());
+    }
+    scratch = Array::uninitialized(DType::kUint8, {static_cast<std::int64_t>(largest)});
+  });
+  for (const auto& [variable, sum, parts] : divided) {
+    const Array& own = variable.state().value();
     // A value set by hand is rank 0's and not shared yet: other ranks contribute zeros.
-    const bool nothing = wire.rank() > 0 && divided[i].state().changed();
+    const bool nothing = wire.rank() > 0 && variable.state().changed();
     const auto put_own = [&](std::byte* to) {
       if (nothing) std::memset(to, 0, own.bytes());
       else std::memcpy(to, own.raw(), own.bytes());
     };
     for (int r = 0; r < wire.size(); ++r) {
-      std::byte* part = keep ? room.parts[i].raw() + static_cast<std::size_t>(r) * own.bytes() : room.scratch.raw();
+      std::byte* part = scratch.raw();
+      if (parts != nullptr) part = parts->value.raw() + static_cast<std::size_t>(r) * own.bytes();
       if (r == wire.rank()) put_own(part);
       wire.wait(wire.broadcast(tag, part, static_cast<std::int64_t>(own.bytes()), r));
     }
-    std::byte* sum = keep ? room.sums[i].raw() : room.scratch.raw();
-    put_own(sum);
-    wire.wait(wire.all_reduce(tag, sum, own.size(), own.dtype(), comm::Reduce::kSum));
-    if (!keep) continue;
-    put_value(name_of(divided[i]), room.sums[i], checkpoint);
-    checkpoint.optimizer.push_back({std::string(kParts) + name_of(divided[i]), room.parts[i]});
+    std::byte* total = sum != nullptr ? sum->value.raw() : scratch.raw();
+    put_own(total);
+    wire.wait(wire.all_reduce(tag, total, own.size(), own.dtype(), comm::Reduce::kSum));
   }
+}
+
+// Gathers divided values, and leaves out those of other shards.
+void add_values(const SavedModel& model, comm::Communicator* wire, std::optional<io::Shard> shard,
+                io::Checkpoint& checkpoint) {
+  const std::vector<Variable> variables = variables_of(model);
+  std::vector<std::size_t> divided;
+  if (wire != nullptr && wire->size() > 1) divided = divided_in(variables, model);
+  for (const std::size_t i : divided) checkpoint.optimizer.push_back(parts_of(variables[i], wire->size()));
+  const std::vector<io::Weight*> weights = weights_of(checkpoint);
+  std::vector<bool> own(weights.size());
+  if (shard) own = io::weights_in(*shard, checkpoint);
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    if (Array& value = weights[i]->value; !own[i]) value = io::absent_array(value.dtype(), value.shape());
+  const auto kept = [&](std::size_t i) { return own[i] ? weights[i] : nullptr; };
+  std::vector<DividedVariable> sums;
+  for (std::size_t i = 0; i < divided.size(); ++i)
+    sums.push_back({variables[divided[i]], kept(divided[i]), kept(variables.size() + i)});
+  if (!sums.empty()) add_sums(sums, *wire);
+  own.resize(variables.size());
+  hold_values(variables, own);
+  for (std::size_t i = 0; i < variables.size(); ++i)
+    if (const Array* whole = variables[i].state().whole(); whole != nullptr && own[i]) weights[i]->value = *whole;
+  release_values(variables);
 }
 
 std::vector<double> sums_in(const io::Checkpoint& checkpoint) {
@@ -150,30 +174,29 @@ std::vector<Variable> variables_of(const SavedModel& model) {
   return all;
 }
 
-bool is_divided(const SavedModel& model) { return !divided_of(model).empty() || !split_of(model).empty(); }
+bool is_divided(const SavedModel& model) {
+  const std::vector<Variable> all = variables_of(model);
+  return !divided_in(all, model).empty() ||
+         std::any_of(all.begin(), all.end(), [](const Variable& v) { return v.state().is_split(); });
+}
 
-io::Checkpoint snapshot(const SavedModel& model, const Fit& fit, comm::Communicator* wire, bool keep) {
+io::Checkpoint snapshot(const SavedModel& model, const Fit& fit, comm::Communicator* wire,
+                        std::optional<io::Shard> shard) {
   io::Checkpoint checkpoint;
   checkpoint.model = model.name;
   const FitState state = fit.state();
   checkpoint.state = state.counts;
+  if (!state.sums.empty()) checkpoint.notes[kSums] = text_of(state.sums);
+  if (!state.random_runs.empty()) checkpoint.notes[kRandomRuns] = nlohmann::json(state.random_runs).dump();
+  for (const Callback* callback : fit.options().callbacks)
+    if (!callback->name().empty()) checkpoint.notes[kCallback + callback->name()] = callback->state();
   for (const NamedLayer& layer : model.layers) {
     checkpoint.layers.push_back({layer.name, {}});
     for (const Variable& v : layer.weights) checkpoint.layers.back().weights.push_back(weight_of(v));
   }
   for (const auto* more : {&model.optimizer, &model.accumulated})
     for (const Variable& v : *more) checkpoint.optimizer.push_back(weight_of(v));
-  const std::vector<Variable> divided = divided_of(model);
-  if (wire != nullptr && wire->size() > 1 && !divided.empty()) add_parts(divided, *wire, keep, checkpoint);
-  const std::vector<Variable> split = split_of(model);
-  hold_values(split, keep);
-  for (const Variable& v : split)
-    if (keep) put_value(name_of(v), *v.state().whole(), checkpoint);
-  release_values(split);
-  if (!state.sums.empty()) checkpoint.notes[kSums] = text_of(state.sums);
-  if (!state.random_runs.empty()) checkpoint.notes[kRandomRuns] = nlohmann::json(state.random_runs).dump();
-  for (const Callback* callback : fit.options().callbacks)
-    if (!callback->name().empty()) checkpoint.notes[kCallback + callback->name()] = callback->state();
+  add_values(model, wire, shard, checkpoint);
   return checkpoint;
 }
 
@@ -189,7 +212,9 @@ std::vector<io::Weight> take_parts(io::Checkpoint& checkpoint, const SavedModel&
 }
 
 void restore_parts(const std::vector<io::Weight>& parts, const SavedModel& model, comm::Communicator& wire) {
-  const std::vector<Variable> partial = divided_of(model);
+  std::vector<Variable> partial;
+  const std::vector<Variable> variables = variables_of(model);
+  for (const std::size_t i : divided_in(variables, model)) partial.push_back(variables[i]);
   bool fit = parts.size() == partial.size();
   for (std::size_t i = 0; fit && i < parts.size(); ++i) {
     Shape shape = partial[i].shape();

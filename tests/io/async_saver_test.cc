@@ -57,6 +57,23 @@ TEST(AsyncSaver, WritesWhatWasThereAtTheCall) {
   EXPECT_EQ(found.metric, 1.0);
 }
 
+// A shard's checkpoint: no memory for the values of other shards, which no machine here could hold.
+TEST(AsyncSaver, AbsentValuesTakeNoMemory) {
+  const Scratch scratch;
+  Checkpoint checkpoint = filled(1);
+  const std::int64_t huge = std::int64_t{1} << 45;
+  checkpoint.layers.push_back({"far", {{"kernel:0", absent_array(DType::kFloat32, {huge})}}});
+  const Shard shard{0, 2};
+  const std::vector<bool> own = weights_in(shard, checkpoint);
+  EXPECT_EQ(own, (std::vector<bool>{true, false, false}));
+  checkpoint.optimizer[0].value = absent_array(DType::kFloat32, {1000});
+  AsyncSaver saver([&](const Checkpoint& saved) { save_shard(scratch.path("a.h5"), saved, shard); });
+  saver.prepare(checkpoint);
+  saver.save(checkpoint);
+  saver.wait();
+  EXPECT_EQ(scratch.files(), std::vector<std::string>{"a.shard-0-of-2-0.h5"});
+}
+
 TEST(AsyncSaver, OneAtATime) {
   Gate gate;
   AsyncSaver saver([&](const Checkpoint&) {

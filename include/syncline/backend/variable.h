@@ -171,6 +171,8 @@ std::vector<Array> batch_get_value(std::span<const Variable> variables, std::str
 // other rank, until the variable changes or release_values. Collective: with the same variables on every rank. Throws
 // std::bad_alloc on all ranks if one has too little memory.
 void hold_values(std::span<const Variable> variables, bool keep);
+// As above, where a rank keeps the values of some of the variables: those with keep[i].
+void hold_values(std::span<const Variable> variables, const std::vector<bool>& keep);
 void release_values(std::span<const Variable> variables);
 // Throws ShapeError or DTypeError if the value does not fit; then nothing changes.
 void set_value(const Variable& x, const Value& value);

@@ -8,6 +8,9 @@
 //     ...                                          // the caller's barrier, for failed ranks too
 //     save_index(path, checkpoint, n);             // on one
 //
+// A rank needs the values of its own shard only. The others may be arrays without bytes (absent_array), so a model
+// that no rank can hold twice can be saved.
+//
 // Saving is atomic: save_index renames the index into place last, and the previous checkpoint's shards have other
 // names. If a rank has failed or wrote another step, save_index throws and the old checkpoint remains. All ranks must
 // share one directory.
@@ -28,6 +31,12 @@ namespace syncline::io {
 struct Shard {
   int number = 0, count = 1;
 };
+
+// An array of this dtype and shape without bytes: raw() is null.
+Array absent_array(DType dtype, Shape shape);
+// For each weight of the checkpoint, layers first: whether the shard holds it. Reads no values. Shards get about equal
+// bytes, in this order. Throws ValueError for a number out of range.
+std::vector<bool> weights_in(Shard shard, const Checkpoint& checkpoint);
 
 // Writes this rank's shard durably. Throws as save_checkpoint does, and ValueError for a number out of range.
 std::string save_shard(const std::string& path, const Checkpoint& checkpoint, Shard shard);

@@ -3,11 +3,13 @@
 // Only the training thread calls these functions.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "syncline/backend/variable.h"
 #include "syncline/checkpoint/checkpoint.h"
+#include "syncline/checkpoint/shards.h"
 #include "syncline/distributed/communicator.h"
 #include "syncline/training/fit.h"
 
@@ -30,11 +32,13 @@ struct SavedModel {
 // Every variable, layers first.
 std::vector<Variable> variables_of(const SavedModel& model);
 
-// The arrays share the variables' bytes and are valid until the next step. If the model is divided, the checkpoint on
-// ranks with `keep` has each rank's part, and the sum in place of the variable. That takes collectives, so all ranks
-// must call, and a rank with `keep` holds one copy per rank. Throws std::bad_alloc on every rank if one of them lacks
-// the memory. `wire` is null for one process, and if the model is not divided.
-io::Checkpoint snapshot(const SavedModel& model, const Fit& fit, comm::Communicator* wire, bool keep);
+// The checkpoint has the values that `shard` holds ({} is all, std::nullopt none), and absent_array for the others. The
+// arrays share the variables' bytes and are valid until the next step. If the model is divided, values are gathered,
+// and the checkpoint has also each rank's part of accumulated sums. That takes collectives, so all ranks must call.
+// Throws std::bad_alloc on every rank if one of them lacks the memory for the values of its shard, and ValueError for a
+// shard out of range. `wire` is null for one process, and if the model is not divided.
+io::Checkpoint snapshot(const SavedModel& model, const Fit& fit, comm::Communicator* wire,
+                        std::optional<io::Shard> shard);
 // True if ranks now hold parts of a variable; accumulated sums are divided only between two updates.
 bool is_divided(const SavedModel& model);
 

@@ -94,7 +94,7 @@ TEST_F(ResumeTest, AVariableMayBeCalledLikeAPart) {
     SmallFit small(3, {});
     SavedModel model = model_of(small);
     model.optimizer.push_back(variable(1.0, {.name = "parts/mine"}));
-    io::Checkpoint checkpoint = snapshot(model, *small.fit, nullptr, true);
+    io::Checkpoint checkpoint = snapshot(model, *small.fit, nullptr, io::Shard{});
     EXPECT_TRUE(take_parts(checkpoint, model).empty());
     EXPECT_EQ(checkpoint.optimizer.size(), model.optimizer.size());
   });
@@ -126,7 +126,7 @@ TEST_F(ResumeTest, SumsThatAreNoNumbersAreKept) {
       state.counts.step = 2;
       state.sums = {sum, 0.5};
       saved.fit->set_state(state);
-      const io::Checkpoint checkpoint = snapshot(model_of(saved), *saved.fit, nullptr, true);
+      const io::Checkpoint checkpoint = snapshot(model_of(saved), *saved.fit, nullptr, io::Shard{});
       std::vector<Array> values;
       for (const Variable& v : variables_of(model_of(saved))) values.push_back(get_value(v));
       restore("a file", checkpoint, values, model_of(resumed), *resumed.fit);

@@ -1,14 +1,18 @@
-// Sharded saves that fail: a full disk, an error after the index, ranks that see different folders.
+// Sharded saves: a rank holds its shard only; and failures: a full disk, an error after the index, ranks that see
+// different folders.
 #include "runtime/training/shard_saves.h"
 
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
+#include <optional>
+#include <vector>
 
 #include "io/files/atomic_file.h"
 #include "tests/io/failing_calls.h"
-#include "tests/io/scratch.h"
+#include "tests/runtime/training/job_fixture.h"
 
 namespace syncline::training {
 namespace {
@@ -17,6 +21,54 @@ io::Checkpoint at_step(std::int64_t step) {
   io::Checkpoint checkpoint = io::small_checkpoint();
   checkpoint.state.global_step = step;
   return checkpoint;
+}
+
+std::vector<io::Weight> weights_of(const io::Checkpoint& checkpoint) {
+  std::vector<io::Weight> all;
+  for (const io::Layer& layer : checkpoint.layers) all.insert(all.end(), layer.weights.begin(), layer.weights.end());
+  all.insert(all.end(), checkpoint.optimizer.begin(), checkpoint.optimizer.end());
+  return all;
+}
+
+void expect_shard(const std::optional<io::Shard>& shard, const io::Checkpoint& found, const io::Checkpoint& whole) {
+  const std::vector<io::Weight> all = weights_of(whole), some = weights_of(found);
+  ASSERT_EQ(some.size(), all.size());
+  std::vector<bool> own(all.size());
+  if (shard) own = io::weights_in(*shard, whole);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    SCOPED_TRACE(all[i].name);
+    EXPECT_EQ(some[i].name, all[i].name);
+    ASSERT_EQ(some[i].value.shape(), all[i].value.shape());
+    ASSERT_EQ(some[i].value.raw() != nullptr, own[i]);
+    if (!own[i]) continue;
+    EXPECT_EQ(std::memcmp(some[i].value.raw(), all[i].value.raw(), all[i].value.bytes()), 0);
+  }
+}
+
+// With slots that are split between nodes, and with accumulated gradients, which are sums over ranks.
+TEST(ShardSaves, ARankHoldsItsShardOnly) {
+  for (const std::int64_t accumulated : {1, 4}) {
+    const io::Scratch scratch;
+    const std::string path = scratch.path("a.h5");
+    const auto body = [&](comm::Communicator& wire) {
+      SmallFit small(1, {}, accumulated);
+      small.fit->run();
+      const SavedModel model = model_of(small);
+      EXPECT_TRUE(is_divided(model));
+      const io::Checkpoint whole = snapshot(model, *small.fit, &wire, io::Shard{});
+      std::optional<io::Shard> shard;
+      if (wire.rank() < 2) shard = {wire.rank(), 2};
+      const io::Checkpoint own = snapshot(model, *small.fit, &wire, shard);
+      expect_shard(shard, own, whole);
+      if (shard) io::save_shard(path, own, *shard);
+      wire.barrier({.plan = 1});
+      if (wire.rank() != 0) return;
+      io::save_index(path, own, 2);
+      io::expect_equal(io::load_checkpoint(path), whole);
+    };
+    const DataParallelOptions splits{.share_from = 16, .optimizer_state = OptimizerState::kSplit};
+    syncline::testing::on_ranks(3, body, splits, 5, {0, 1, 1});
+  }
 }
 
 TEST(ShardSaves, OnlyRankZeroMakesRoom) {
