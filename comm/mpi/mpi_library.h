@@ -24,6 +24,7 @@ enum class MpiWindow : std::intptr_t { kNull = 0 };
 
 struct MpiLibrary {
   static constexpr int kAnySource = -1;
+  static constexpr int kGroupTag = 0;  // of messages of `group`: no other message may have it
 
   // The process. `serialized`: whether several threads may call MPI, one at a time.
   int (*state)(int* initialized, int* finalized);

@@ -20,7 +20,7 @@ namespace {
 constexpr std::chrono::seconds kHalfReceived{1};
 
 // Message tags. Channel c has the tag kFirstChannel + c.
-enum : int { kNote, kReport, kFirstChannel };
+enum : int { kNote = MpiLibrary::kGroupTag + 1, kReport, kFirstChannel };
 
 void check(int code, const char* call) { check_mpi(code, call, "a message between nodes"); }
 
@@ -217,18 +217,25 @@ bool MpiNetwork::close(bool clean, const std::function<Missing()>& missing) noex
   MpiLife& life = *job_.life();
   if (!idle() || abandoned_ || std::uncaught_exceptions() > 0) life.session->abandon();
   if (!clean) life.orderly = false;
-  if (life.may_free()) try {
-      const StallWatch watch(
+  if (!life.session->abandoned()) try {
+      const std::string at_end =
+          join_text("rank ", topology_.rank, " of ", topology_.size(), " is at its end and waits ");
+      if (life.may_free()) {
+        const StallWatch watch(
+            limits_,
+            [&] {
+              Missing others = missing();
+              others.text =
+                  join_text(at_end, "for the other ranks to end", others.text.empty() ? "" : ": ", others.text);
+              return others;
+            },
+            abort_mpi);
+        deliver();
+      }
+      life.end.emplace(
           limits_,
-          [&] {
-            Missing others = missing();
-            others.text = join_text("rank ", topology_.rank, " of ", topology_.size(),
-                                    " is at its end and waits for the other ranks to end",
-                                    others.text.empty() ? "" : ": " + others.text);
-            return others;
-          },
+          [at_end] { return Missing{join_text(at_end, "in MPI_Finalize, or in a call before it that frees memory")}; },
           abort_mpi);
-      deliver();
     } catch (const std::exception&) {
       life.session->abandon();
     }

@@ -3,9 +3,11 @@
 
 #include <exception>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "comm/mpi/mpi_library.h"
+#include "comm/worker/stall_watch.h"
 
 namespace syncline::comm {
 
@@ -37,6 +39,8 @@ class MpiSession {
 // orderly end, or no rank frees.
 struct MpiLife {
   explicit MpiLife(std::shared_ptr<MpiSession> of) : session(std::move(of)) {}
+  // From the last message on: MPI frees objects and finalizes, which waits for other ranks.
+  std::optional<StallWatch> end;  // before the session, which finalizes
   const std::shared_ptr<MpiSession> session;
   bool orderly = true;
   bool may_free() const { return orderly && !session->abandoned() && std::uncaught_exceptions() == 0; }

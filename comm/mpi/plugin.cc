@@ -153,7 +153,7 @@ int group(MpiComm comm, const int* ranks, int count, MpiComm* group) {
   MPI_Comm made = MPI_COMM_NULL;
   int code = MPI_Comm_group(native(comm), &all);
   if (code == MPI_SUCCESS) code = MPI_Group_incl(all, count, ranks, &some);
-  if (code == MPI_SUCCESS) code = MPI_Comm_create_group(native(comm), some, 0, &made);
+  if (code == MPI_SUCCESS) code = MPI_Comm_create_group(native(comm), some, MpiLibrary::kGroupTag, &made);
   if (code == MPI_SUCCESS) code = MPI_Group_free(&some);
   if (code == MPI_SUCCESS) code = MPI_Group_free(&all);
   return give(code, made, group);

@@ -8,7 +8,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kPause = 500ms;  // between two reports of a waiting node
+constexpr auto kPause = 500ms;   // between two reports of a waiting node
+constexpr auto kProgress = 1ms;  // between two looks for reports
 
 }  // namespace
 
@@ -22,7 +23,8 @@ void Reports::exchange(std::uint64_t round, bool asks) {
     looked_ = now;
     control_.note_poll(now);
   }
-  if (topology_.node_count() == 1 || (!asks && !looks)) return;
+  if (topology_.node_count() == 1 || (!looks && now - received_ < kProgress)) return;
+  received_ = now;
   bool asked = asks;
   while (network_.take_report(incoming_)) {
     asked = true;

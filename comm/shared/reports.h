@@ -20,9 +20,10 @@ class Reports {
  public:
   Reports(const Topology& topology, Network& network, const NodeControl& control);
 
-  // Call it often while the rank waits. Twice a second, or if this node asks: notes that the rank polls, and receives
-  // the reports of other nodes. If there are some, or this node asks, sends the state of its ranks to the other nodes,
-  // at most twice a second.
+  // Call it often while the rank waits. Twice a second, notes that the rank polls. Every millisecond, receives the
+  // reports of other nodes: a rank that waits for memory of its node would otherwise not call MPI, which may hold back
+  // the rest of a message that it counts as sent. If there are reports, or this node asks, sends the state of its ranks
+  // to the other nodes, at most twice a second.
   void exchange(std::uint64_t round, bool asks);
   // The ranks of other nodes that have not come to the round, do not run, or are silent; "" if there are none. Silent
   // ranks may still come.
@@ -49,7 +50,7 @@ class Reports {
   const Topology& topology_;
   Network& network_;
   const NodeControl& control_;
-  Moment posted_{}, looked_{};
+  Moment posted_{}, looked_{}, received_{};
   std::vector<std::byte> incoming_;
   mutable std::mutex mutex_;    // guards heard_
   std::map<int, Heard> heard_;  // by rank: the newest report

@@ -150,14 +150,16 @@ def launch(way, ranks, command, folder, setup):
         "PYTHONPATH": os.pathsep.join([os.path.join(setup.build, "python"), os.path.join(ROOT, "tests", "keras")]),
         "SYNCLINE_PARTS": str(PARTS), "SYNCLINE_SHARE_FROM": SHARE_FROM[way.variables],
         "SYNCLINE_OPTIMIZER_STATE": "split" if way.variables == "split" else "auto",
+        # A job that waits says for whom, and ends before it is killed.
+        "SYNCLINE_STALL_LIMIT": str(setup.limit // 8), "SYNCLINE_WAIT_LIMIT": str(setup.limit // 2),
     }  # fmt: skip
     # `timeout` lets mpirun end the ranks.
     job = ["timeout", "-k", "5", str(setup.limit), os.path.join(ROOT, "tests", "mpi", "launch"), way.layout, str(ranks), *command]
     done = subprocess.run(job, cwd=folder, env={**os.environ, **settings}, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     lines = (done.stdout + done.stderr).strip().split("\n")
     if done.returncode in (124, 137):
-        waits = [line for line in lines if "has waited" in line] or lines
-        raise Different(f"{ranks} ranks ran longer than {setup.limit} s: {waits[-1][:400]}")
+        waits = [line for line in lines if re.search(r"waited \d", line)] or lines
+        raise Different(f"{ranks} ranks ran longer than {setup.limit} s (exit status {done.returncode}): {waits[-1][:400]}")
     if done.returncode != 0:
         said = [line for line in lines if "Error" in line or "rror:" in line] or lines
         raise Different(f"exit status {done.returncode}: {said[-1][:200]}")

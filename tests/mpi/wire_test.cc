@@ -95,6 +95,18 @@ TEST(Wire, EndOfAGroupHoldsNobodyUp) {
   }
 }
 
+// Open MPI makes a group with messages of its own on the same communicator.
+TEST(Wire, AGroupTakesNoNote) {
+  const auto world = make({.share_memory = false});
+  std::vector<int> all(static_cast<std::size_t>(world->size()));
+  std::iota(all.begin(), all.end(), 0);
+  world->post_note(7);
+  world->barrier({});
+  world->group(all)->barrier({});
+  if (world->rank() == 0) return;
+  EXPECT_EQ(world->take_note(), std::optional<std::uint64_t>(7));
+}
+
 // Two buffers a rank with more bytes than an int can count. Run by hand with --gtest_also_run_disabled_tests; 2 ranks
 // need 9 GB.
 TEST(Wire, DISABLED_BeyondIntMax) {
