@@ -66,11 +66,10 @@ struct Dot {
                        k.input<T>(0), inner, k.input<T>(1), w[1], T(0), k.output<T>(), n);
     });
   }
-  // Packs a weight once if every iteration of a loop multiplies a few rows by it.
+  // Packs a weight once if every iteration of a loop multiplies rows by it.
   static Expr prepare(const Attrs& a, std::span<const Expr> in, const std::vector<bool>& fixed) {
-    constexpr std::int64_t kMostRows = 128;  // beyond, packing costs little next to the product
-    const Shape &x = in[0].shape(), &w = in[1].shape();
-    if (!fixed[1] || fixed[0] || rows_of(x) > kMostRows || w.size() < 16 * 16) return {};
+    const Shape& w = in[1].shape();
+    if (!fixed[1] || fixed[0] || w.size() < 16 * 16) return {};
     return dot_packed(in[0], pack_matrix(in[1], a.transpose_y), w[a.transpose_y ? 0 : 1]);
   }
   static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy) {

@@ -92,7 +92,7 @@ LIBRARIES = [
     # ops/kernels/product/blas.cc declares what it needs, because the header's name differs between libraries.
     (r"(cblas|lapacke|openblas_config)\.h$|^openblas/", ()),
     # benchmarks/allreduce compares our wire with plain MPI.
-    (r"^mpi(-ext|_ext)?\.h$|^openmpi/", ("comm/mpi/plugin.cc", "benchmarks/collectives/contenders.cc")),
+    (r"^mpi(-ext|_ext)?\.h$|^openmpi/", ("comm/mpi/plugin.cc", "benchmarks/collectives/contenders.cc", "tests/mpi/stuck_end.cc")),
     (r"^nccl", ("comm/nccl/",)),
     (r"^cuda|^driver_types\.h$", ("comm/nccl/",)),
     (r"^H5|^hdf5", ("io/",)),

@@ -61,7 +61,7 @@ std::vector<OpCase> product_rows() {
                     .inputs = {{.shape = {11, 7}}, {.shape = transpose ? Shape{37, 7} : Shape{7, 37}}},
                     .build = [=](const Exprs& x) { return dot_packed(x[0], pack_matrix(x[1], transpose), 37); },
                     .reference = [=](std::span<const Tensor> in) { return contract(in[0], in[1], transpose ? 1 : 0); },
-                    .large = {{.shape = {32, 256}}, {.shape = transpose ? Shape{37, 256} : Shape{256, 37}}},
+                    .large = {{.shape = {300, 1024}}, {.shape = transpose ? Shape{37, 1024} : Shape{1024, 37}}},
                     .open_batch = false,
                     .gradient = false});
   rows.push_back({.name = "dot_kernel_grad",

@@ -84,11 +84,17 @@ void pack_matrix(Trans b, Index k, Index n, const T* B, Index ldb, T* packed) {
 template <class T>
 void packed_product(Index m, Index n, Index k, const T* A, const T* packed, T* C) {
   constexpr Index kWidth = kPanelColumns<T>;
-  const double cost = 0.02 * static_cast<double>(m * k * kWidth);
-  parallel_for(panels_of<T>(n), cost, [&](Index begin, Index end) {
-    for (Index panel = begin; panel < end; ++panel) {
-      const Index first = panel * kWidth;
-      panel_product(m, n, k, A, packed + panel * k * kWidth, C + first, std::min(kWidth, n - first));
+  // Rows of A that stay in the second-level cache while all panels are multiplied by them.
+  constexpr Index kBlockBytes = Index{256} << 10, kBlockRows = 48;  // a multiple of each target's kTileRows
+  const Index row_bytes = std::max<Index>(k, 1) * static_cast<Index>(sizeof(T));
+  const Index rows = std::max(kBlockBytes / row_bytes / kBlockRows * kBlockRows, kBlockRows);
+  const Index panels = panels_of<T>(n), blocks = (m + rows - 1) / rows;
+  const double cost = 0.02 * static_cast<double>(std::min(m, rows) * k * kWidth);
+  parallel_for(blocks * panels, cost, [&](Index begin, Index end) {
+    for (Index at = begin; at < end; ++at) {
+      const Index row = at / panels * rows, panel = at % panels, first = panel * kWidth;
+      panel_product(std::min(rows, m - row), n, k, A + row * k, packed + panel * k * kWidth, C + row * n + first,
+                    std::min(kWidth, n - first));
     }
   });
 }
