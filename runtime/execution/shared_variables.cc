@@ -36,12 +36,12 @@ std::vector<NewlyShared> new_shared(std::span<const Expr> values, std::span<cons
     if (large && !state.partial() && runs_by_rows(values[outputs + i].node()))
       tried[outputs + i] = Placement::split(0, Placement::kOnNode);
   }
-  ValueSet leaves;
-  const ValueSet by_rows = values_by_rows(values, tried, &leaves);
+  const RowValues by_rows = values_by_rows(values, tried);
   std::vector<NewlyShared> found;
   for (std::size_t i = 0; i < updates.size(); ++i)
-    if (state_of(updates[i])->shared() == nullptr && by_rows.contains(values[outputs + i]))
-      found.push_back({state_of(updates[i]), strategy.splits_variables() && leaves.contains(updates[i].target.expr())});
+    if (state_of(updates[i])->shared() == nullptr && by_rows.computed.contains(values[outputs + i]))
+      found.push_back(
+          {state_of(updates[i]), strategy.splits_variables() && by_rows.wanted.contains(updates[i].target.expr())});
   return found;
 }
 

@@ -55,14 +55,16 @@ class Assigner {
   void choose_transfer_memory() {
     for (int t = 0; t < count(); ++t) {
       if (!task(t).starts_transfer() || new_shared_.contains(task(t).nodes[0])) continue;
-      const int region = task(t).kind == Task::kAllReduce ? place_sums(task(t), t) : place_gathered(task(t), t);
+      const int region = task(t).kind == Task::kAllReduce       ? place_sums(task(t), t)
+                         : task(t).kind == Task::kReduceScatter ? place_scattered(task(t), t)
+                                                                : place_gathered(task(t), t);
       if (request_.shared_buckets && may_be_shared(task(t))) memory_[region].kind = Buffer::kShared;
     }
   }
 
   // Shared memory may be scarce: it holds no gathered outputs, which may have all rows of a test set.
   bool may_be_shared(const Task& task) const {
-    if (task.kind == Task::kAllReduce) return task.bucketed;
+    if (task.kind != Task::kAllGather) return task.bucketed;
     const bool is_root = std::any_of(schedule_.roots.begin(), schedule_.roots.end(), [&](const Expr& root) {
       const Expr& base = local_.resolve(root).base;
       return base == task.nodes[0] || (base.is<Interleave>() && base.input(0) == task.nodes[0]);
@@ -87,18 +89,28 @@ class Assigner {
     return region;
   }
 
+  // One region for the terms. This rank's rows of the sum take the place of its rows of the terms.
+  int place_scattered(const Task& task, int t) {
+    const Expr& node = task.nodes[0];
+    const Expr& terms = node.input(0);
+    const int region = memory_.add_arena(local_.bytes(terms), t, last_.at(node));
+    memory_.put(node, {region, local_.bytes_before(node)});
+    const Expr& base = local_.resolve(terms).base;
+    if (local_.bytes(base) == local_.bytes(terms) && uses_.of(base).readers.size() == 1)
+      memory_[region].life.first = place_operand(base, {region, 0}, t);
+    return region;
+  }
+
   // One region for the parts of all ranks, in rank order.
   int place_gathered(const Task& task, int t) {
     const Expr& node = task.nodes[0];
     const Expr& part = node.input(0);
     const int region = memory_.add_arena(local_.bytes(node), t, last_.at(node));
     memory_.put(node, {region, 0});
-    const Placement at = local_.placement(part);
-    const std::int64_t size = part.shape()[at.axis];
-    const std::int64_t before = size == 0 ? 0 : local_.bytes(node) / size * local_.shares().own_begin(size, at.rows);
     const Expr& base = local_.resolve(part).base;
     Lifetime& life = memory_[region].life;
-    if (local_.bytes(base) == local_.bytes(part)) life.first = place_operand(base, {region, before}, t);
+    if (local_.bytes(base) == local_.bytes(part))
+      life.first = place_operand(base, {region, local_.bytes_before(part)}, t);
     if (life.first < t) life.last = std::max(life.last, last_.at(base));  // a gather keeps the part
     return region;
   }

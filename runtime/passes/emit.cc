@@ -82,7 +82,8 @@ class Emitter {
       case Task::kKernel: emit_kernel(task); break;
       case Task::kFused: emit_fused(task); break;
       case Task::kReduce: emit_reduce(task); break;
-      case Task::kAllReduce: emit_all_reduce(task); break;
+      case Task::kAllReduce:
+      case Task::kReduceScatter: emit_sums(task); break;
       case Task::kAllGather: emit_all_gather(task); break;
       case Task::kLoop: emit_loop(task); break;
       case Task::kBarrier: emit_barrier(); break;
@@ -253,32 +254,32 @@ class Emitter {
     profiler_.add("copy", last_step(), {0, 2 * static_cast<double>(bytes)});
   }
 
-  void emit_all_reduce(const Task& task) {
-    const Location region{locate(task.nodes[0]).buffer, 0};
+  // Terms and sums lie in one region.
+  void emit_sums(const Task& task) {
+    const Expr& first = task.nodes[0];
+    const Location region{locate(first).buffer, 0};
+    const bool scatters = task.kind == Task::kReduceScatter;
     for (const Expr& node : task.nodes) {
-      const Location from = locate(node.input(0)), to = locate(node);
-      if (!(from == to)) emit_copy(from, to, local_.bytes(node), "copy into the bucket");
+      const Location from = locate(node.input(0)), to = scatters ? region : locate(node);
+      if (!(from == to)) emit_copy(from, to, local_.bytes(node.input(0)), "copy into the bucket");
     }
-    Transfer transfer;
-    transfer.kind = Transfer::kAllReduce;
-    transfer.from = task.nodes[0].attrs<AllReduce::Attrs>().from;
-    // The bytes of truth values are 0 and 1.
-    transfer.dtype = task.nodes[0].dtype() == DType::kBool ? DType::kUint8 : task.nodes[0].dtype();
-    transfer.count = static_cast<std::int64_t>(schedule_.memory[region.buffer].life.bytes / size_of(transfer.dtype));
-    transfer.why = why_reduced(transfer.from, task.nodes.size(), task.bucketed);
+    const DType dtype = first.dtype() == DType::kBool ? DType::kUint8 : first.dtype();  // bytes 0 and 1
+    Transfer transfer{.kind = scatters ? Transfer::kReduceScatter : Transfer::kAllReduce, .dtype = dtype};
+    if (scatters) {
+      transfer.counts = local_.elements_by_rank(first);
+      transfer.why = "each rank needs its own rows of the sum";
+    } else {
+      transfer.from = first.attrs<AllReduce::Attrs>().from;
+      transfer.count = static_cast<std::int64_t>(schedule_.memory[region.buffer].life.bytes / size_of(dtype));
+      transfer.why = why_reduced(transfer.from, task.nodes.size(), task.bucketed);
+    }
     emit_transfer(task, std::move(transfer), region, region);
   }
 
   void emit_all_gather(const Task& task) {
     const Expr& part = task.nodes[0].input(0);
-    const Placement at = local_.placement(part);
-    const std::int64_t size = part.shape()[at.axis], row = size == 0 ? 0 : part.shape().size() / size;
-    const RowShares& shares = local_.shares();
-    Transfer transfer;
-    transfer.kind = Transfer::kAllGather;
-    for (int r = 0; r < shares.ranks(); ++r)
-      transfer.byte_counts.push_back((shares.at(r + 1, size, at.rows) - shares.at(r, size, at.rows)) * row *
-                                     static_cast<std::int64_t>(size_of(part.dtype())));
+    Transfer transfer{.kind = Transfer::kAllGather, .counts = local_.elements_by_rank(part)};
+    for (std::int64_t& count : transfer.counts) count *= static_cast<std::int64_t>(size_of(part.dtype()));
     transfer.in_place = task.in_place;
     transfer.on_nodes = schedule_.memory[locate(task.nodes[0]).buffer].kind == Buffer::kVariable;
     transfer.why = task.in_place ? "rows are read where they are" : "whole rows are needed";
@@ -293,15 +294,14 @@ class Emitter {
     step.index = transfer_index_[task.transfer] = static_cast<int>(plan_.transfers_.size());
     transfer.names =
         request_.strategy->name(names_.of(task.nodes) + (request_.name.empty() ? "" : " in " + request_.name));
-    step.label = join_text(transfer.kind == Transfer::kAllReduce ? "all_reduce: " : "all_gather: ", transfer.why);
+    step.label = join_text(task.nodes[0].op().name, ": ", transfer.why);
     step.args.out_meta = metas(task.nodes);
     step.reads =
         plan_.values_.add(task.nodes.size(), [&](std::size_t i) { return step_value(task.nodes[i].input(0)); });
     step.writes = step_values(task.nodes);
-    const bool reduces = transfer.kind == Transfer::kAllReduce;
     plan_.transfers_.push_back(std::move(transfer));
     push_step(std::move(step), std::span(&from, 1), std::span(&to, 1));
-    profiler_.add(reduces ? "all_reduce" : "all_gather", last_step());
+    profiler_.add(task.nodes[0].op().name, last_step());
   }
 
   void emit_loop(const Task& task) {

@@ -25,6 +25,7 @@ std::vector<Expr> roots_of(const CompileRequest& request, const LocalView& local
 
 Task::Kind kind_of(const Node& node) {
   if (node.op == &def_of<AllReduce>()) return Task::kAllReduce;
+  if (node.op == &def_of<ReduceScatter>()) return Task::kReduceScatter;
   if (node.op == &def_of<AllGather>()) return Task::kAllGather;
   if (node.op == &def_of<Loop>()) return Task::kLoop;
   return node.op->block != nullptr ? Task::kFused : Task::kKernel;

@@ -1,5 +1,5 @@
 // The ops that a strategy inserts into a graph. Each is the identity on the global value and changes its placement.
-// The executor runs AllReduce and AllGather through the communicator; the others are local kernels.
+// The executor runs AllReduce, ReduceScatter and AllGather through the communicator; the others are local kernels.
 #pragma once
 
 #include "ops/graph/op.h"
@@ -26,6 +26,11 @@ struct AllReduceAttrs {
 struct AllReduce : Transport<AllReduceAttrs> {
   static constexpr std::string_view kName = "all_reduce";
   static constexpr auto fields = std::tuple{field("from", &Attrs::from)};
+};
+
+// partial -> split along axis 0, for a value of which each rank needs its own rows only.
+struct ReduceScatter : Transport<> {
+  static constexpr std::string_view kName = "reduce_scatter";
 };
 
 // split -> replicated: the ranks' parts in rank order. If the split axis is not the first, Interleave restores C order.

@@ -85,7 +85,9 @@ class DataParallel : public Strategy {
 
   PlacedGraph place(std::span<const Expr> roots, const PlacementMap& leaves, const RowShares& shares,
                     std::span<const Placement> wanted) override {
-    return place_graph(roots, leaves, shares, wanted, options_.by_rows_from, options_.parts > 0);
+    // A larger sum shares no bucket with others.
+    const PlacementLimits limits{.by_rows_from = options_.by_rows_from, .scatter_from = options_.first_bucket};
+    return place_graph(roots, leaves, shares, wanted, limits, options_.parts > 0);
   }
 
   std::vector<int> bucket(std::span<const std::pair<DType, std::int64_t>> ready) const override {
@@ -227,10 +229,12 @@ class DataParallel : public Strategy {
                                                                           : comm::Reduce::kSum;
       return wire_.all_reduce(sent.tag, sent.receive, transfer.count, transfer.dtype, reduce);
     }
+    if (transfer.kind == Transfer::kReduceScatter)
+      return wire_.reduce_scatter(sent.tag, sent.receive, transfer.counts, transfer.dtype, comm::Reduce::kSum);
     const bool in_place = transfer.in_place && wire_.shared_memory_of(0) != nullptr;
     if (in_place || transfer.kind == Transfer::kBarrier) return start_barrier(sent.tag);
-    if (transfer.on_nodes) return wire_.gather_on_nodes(sent.tag, sent.receive, transfer.byte_counts);
-    return wire_.all_gather(sent.tag, sent.send, sent.receive, transfer.byte_counts);
+    if (transfer.on_nodes) return wire_.gather_on_nodes(sent.tag, sent.receive, transfer.counts);
+    return wire_.all_gather(sent.tag, sent.send, sent.receive, transfer.counts);
   }
 
   // A barrier: completes when every rank has submitted it.

@@ -30,6 +30,21 @@ Slice LocalView::slice(const Expr& e) const {
   return {.axis = p.axis, .begin = shares_.own_begin(e.shape()[p.axis], p.rows), .size = e.shape()[p.axis]};
 }
 
+std::vector<std::int64_t> LocalView::elements_by_rank(const Expr& part) const {
+  const Placement at = placement(part);
+  const std::int64_t size = part.shape()[at.axis], row = size == 0 ? 0 : part.shape().size() / size;
+  std::vector<std::int64_t> counts;
+  for (int r = 0; r < shares_.ranks(); ++r)
+    counts.push_back((shares_.at(r + 1, size, at.rows) - shares_.at(r, size, at.rows)) * row);
+  return counts;
+}
+
+std::int64_t LocalView::bytes_before(const Expr& part) const {
+  const Slice own = slice(part);
+  const std::int64_t row = own.size == 0 ? 0 : part.shape().size() / own.size;
+  return own.begin * row * static_cast<std::int64_t>(size_of(part.dtype()));
+}
+
 bool LocalView::is_view(const Expr& e) const {
   if (e.op().view) return true;
   if (!e.is<OwnRows>()) return false;

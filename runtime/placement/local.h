@@ -19,6 +19,10 @@ class LocalView {
   std::int64_t bytes(const Expr& e) const;
   // The position of this rank's part in the global value.
   Slice slice(const Expr& e) const;
+  // Of a split value whose parts lie behind each other in rank order: how many elements each rank has, and the bytes of
+  // the ranks before this one.
+  std::vector<std::int64_t> elements_by_rank(const Expr& part) const;
+  std::int64_t bytes_before(const Expr& part) const;
 
   // True if e's bytes are a contiguous part of its input's bytes, so that no task computes e.
   bool is_view(const Expr& e) const;

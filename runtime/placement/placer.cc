@@ -51,17 +51,17 @@ ValueSet values_kept(std::span<const Expr> roots, std::span<const Placement> wan
 
 // Walks a graph once, asks each op for its placement rule and inserts conversions between placements. All-reduces a
 // value in `early` directly after it is computed. For a value in `kept`, converts replicated operands to partial.
-// Computes a value in `by_rows` for the rows that this rank owns.
+// Computes a value in `rows` for the rows that this rank owns.
 class Placer {
  public:
-  Placer(const PlacementMap& leaves, const RowShares& shares, const ValueSet& kept, const ValueSet& by_rows,
-         const ValueSet& early, std::int64_t by_rows_from, bool by_parts)
+  Placer(const PlacementMap& leaves, const RowShares& shares, const ValueSet& kept, const RowValues& rows,
+         const ValueSet& early, const PlacementLimits& limits, bool by_parts)
       : leaves_(leaves),
         shares_(shares),
         kept_(kept),
-        by_rows_(by_rows),
+        row_values_(rows),
         early_(early),
-        by_rows_from_(by_rows_from),
+        limits_(limits),
         by_parts_(by_parts) {}
 
   PlacedGraph run(std::span<const Expr> roots, std::span<const Placement> wanted) {
@@ -136,13 +136,13 @@ class Placer {
       set(now, placed.out[static_cast<std::size_t>(i)]);
       old_[now] = old;
       const bool at_once = at(now).is_extreme() || (at(now).is_partial() && (by_parts_ || early_.contains(old)));
-      done_[old] = at_once ? whole(now, at(now)) : now;
+      done_[old] = !at_once ? now : needs_own_rows(old, now) ? own_rows_of_sum(now) : whole(now, at(now));
     }
   }
 
   // False if the value can stay partial: terms are added before their sum is reduced.
   bool runs_on_rows(const Node& node) const {
-    if (node.outputs.size() != 1 || !by_rows_.contains(node)) return false;
+    if (node.outputs.size() != 1 || !row_values_.computed.contains(node)) return false;
     std::vector<Placement> placements;
     for (const Expr& input : node.inputs) placements.push_back(at(done_.at(input)));
     return !ask_op(node, placements, shares_.total()).out[0].is_partial();
@@ -175,16 +175,41 @@ class Placer {
     if (has_rows(old)) return done_.at(old);
     Expr& rows = rows_[old];
     if (rows) return rows;
+    const Expr& now = done_.at(old);
+    if (needs_own_rows(old, now)) return rows = own_rows_of_sum(now);
     const Placement wanted = shares_.of_variables();
-    const Expr whole = convert(done_.at(old), Placement::replicated());
+    const Expr whole = convert(now, Placement::replicated());
     const Shape shape = rows_of(old.shape());
     if (whole.is<AllGather>() && at(whole.input(0)) == wanted && whole.shape() == shape) return rows = whole.input(0);
     return rows = own_rows(whole.shape() == shape ? whole : reshape(whole, shape), wanted);
   }
 
+  // True for a partial value of which this rank needs its own rows only. Small sums stay whole: they share a bucket.
+  // If each node has all rows, the nodes need the whole sum.
+  bool needs_own_rows(const Expr& old, const Expr& now) const {
+    return at(now).is_partial() && row_values_.wanted.contains(old) && bytes(old) >= limits_.scatter_from &&
+           shares_.of_variables().rows == Placement::kEvenly;
+  }
+
+  Expr own_rows_of_sum(const Expr& e) {
+    summed_.push_back(old_.at(e));
+    const Shape shape = rows_of(e.shape());
+    const Placement wanted = shares_.of_variables();
+    if (const Expr computed = computed_by_rows(e)) {
+      if (e.shape() == shape && at(computed) == wanted) return computed;
+      const Expr whole = convert(computed, Placement::replicated());
+      return own_rows(whole.shape() == shape ? whole : reshape(whole, shape), wanted);
+    }
+    const Expr terms = e.shape() == shape ? e : reshape(e, shape);
+    set(terms, Placement::partial());
+    const Expr sum = apply<ReduceScatter>({terms});
+    set(sum, wanted);
+    return sum;
+  }
+
   // The rows of a variable's new value. Each variable has a value of its own, which is computed in its memory.
   Expr new_rows(const Expr& old) {
-    if (has_rows(old) && assigned_.insert(old)) return done_.at(old);
+    if (has_rows(old) && !done_.at(old).is<ReduceScatter>() && assigned_.insert(old)) return done_.at(old);
     const Expr copied = apply<Copy>({rows(old)});
     set(copied, shares_.of_variables());
     return copied;
@@ -271,7 +296,7 @@ class Placer {
   // operations, but an all-reduce stores, reads and overwrites the whole term of each rank, while rows are stored and
   // moved once.
   Expr computed_by_rows(const Expr& e) {
-    if (by_parts_ || e.ndim() == 0 || e.node().outputs.size() > 1 || bytes(e) < by_rows_from_) return {};
+    if (by_parts_ || e.ndim() == 0 || e.node().outputs.size() > 1 || bytes(e) < limits_.by_rows_from) return {};
     const std::vector<Expr>& inputs = e.node().inputs;
     constexpr std::int64_t kSmaller = 4;
     std::int64_t gathered = 0;
@@ -307,8 +332,10 @@ class Placer {
 
   const PlacementMap& leaves_;
   const RowShares& shares_;
-  const ValueSet &kept_, &by_rows_, &early_;
-  const std::int64_t by_rows_from_;
+  const ValueSet& kept_;
+  const RowValues& row_values_;
+  const ValueSet& early_;
+  const PlacementLimits limits_;
   const bool by_parts_;  // sums partial values at once: scaled or added before, they would depend on the ranks
   PlacementMap placement_;
   ValueMap<Expr> done_, old_;  // from the old graph to the new one, and back
@@ -321,12 +348,12 @@ class Placer {
 }  // namespace
 
 PlacedGraph place_graph(std::span<const Expr> roots, const PlacementMap& leaves, const RowShares& shares,
-                        std::span<const Placement> wanted, std::int64_t by_rows_from, bool by_parts) {
+                        std::span<const Placement> wanted, const PlacementLimits& limits, bool by_parts) {
   const ValueSet kept = values_kept(roots, wanted, shares.total());
-  const ValueSet by_rows = values_by_rows(roots, wanted);
+  const RowValues rows = values_by_rows(roots, wanted);
   ValueSet early;
   while (true) {
-    Placer placer(leaves, shares, kept, by_rows, early, by_rows_from, by_parts);
+    Placer placer(leaves, shares, kept, rows, early, limits, by_parts);
     PlacedGraph graph = placer.run(roots, wanted);
     if (!placer.add_wanted_whole(early)) return graph;
   }

@@ -87,13 +87,14 @@ struct PlacedGraph {
 
 // A collective of a plan: what start() needs besides the buffers.
 struct Transfer {
-  enum Kind : std::uint8_t { kAllReduce, kAllGather, kBarrier } kind = kAllReduce;  // kBarrier: without data
+  // kReduceScatter: sums; kBarrier: without data
+  enum Kind : std::uint8_t { kAllReduce, kReduceScatter, kAllGather, kBarrier } kind = kAllReduce;
   std::uint32_t bucket = 0;
   DType dtype = DType::kFloat32;
   std::int64_t count = 0;                      // kAllReduce: elements
   Placement::Kind from = Placement::kPartial;  // kAllReduce: how to combine the ranks' elements
-  std::vector<std::int64_t> byte_counts;       // kAllGather: per rank
-  std::string why;                             // for plan inspection
+  std::vector<std::int64_t> counts{};          // per rank; kAllGather: bytes, kReduceScatter: elements
+  std::string why{};                           // for plan inspection
   std::uint64_t names = 0;                     // names of its values, for errors (Strategy::name)
   bool in_place = false;                       // kAllGather: readers read each rank's part in that rank's shared memory
   bool on_nodes = false;                       // kAllGather: into memory that the ranks of a node share

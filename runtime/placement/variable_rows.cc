@@ -42,8 +42,8 @@ bool runs_by_rows(const Node& node) {
   });
 }
 
-ValueSet values_by_rows(std::span<const Expr> roots, std::span<const Placement> wanted, ValueSet* leaves) {
-  ValueSet found;
+RowValues values_by_rows(std::span<const Expr> roots, std::span<const Placement> wanted) {
+  RowValues found;
   if (std::ranges::none_of(wanted, [](Placement p) { return p.is_by_rows_of_variable(); })) return found;
   ValueMap<int> readers, by_rows;  // how many readers a value has, and how many of them need rows only
   const auto nodes = nodes_under(roots);
@@ -55,12 +55,14 @@ ValueSet values_by_rows(std::span<const Expr> roots, std::span<const Placement> 
   }
   for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
     const Node& node = **it;
+    for (int i = 0; i < static_cast<int>(node.outputs.size()); ++i) {
+      const Expr output(*it, i);
+      if (const int* of_rows = by_rows.find(output); of_rows != nullptr && *of_rows == readers.at(output))
+        found.wanted.insert(output);
+    }
     const Expr value(*it);
-    const int* of_rows = by_rows.find(value);
-    if (of_rows == nullptr || *of_rows != readers.at(value)) continue;
-    if (node.inputs.empty() && leaves != nullptr) leaves->insert(value);
-    if (!runs_by_rows(node)) continue;
-    found.insert(value);
+    if (!found.wanted.contains(value) || !runs_by_rows(node)) continue;
+    found.computed.insert(value);
     for (const Expr& input : node.inputs)
       if (input.shape() == value.shape()) ++by_rows[input];
   }

@@ -21,8 +21,10 @@ int row_axes(const Shape& shape);
 // operands without rows.
 bool runs_by_rows(const Node& node);
 
-// The elementwise values that a step needs by rows only: roots that are wanted by rows, and the operands of their shape
-// that only such values read. Adds leaves that only such values read to `leaves`, if it is given.
-ValueSet values_by_rows(std::span<const Expr> roots, std::span<const Placement> wanted, ValueSet* leaves = nullptr);
+struct RowValues {
+  ValueSet wanted;    // a step needs them by rows only: roots wanted by rows, and operands that only `computed` read
+  ValueSet computed;  // those of them that are elementwise, and so are computed by rows
+};
+RowValues values_by_rows(std::span<const Expr> roots, std::span<const Placement> wanted);
 
 }  // namespace syncline

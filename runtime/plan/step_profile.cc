@@ -68,7 +68,8 @@ void StepProfiler::name_kernels_of(const Expr& new_value, const std::string& lay
     const OpDef& op = e.op();
     if (op.leaf || !seen.insert(e.node())) continue;
     changed_layers_[e] = layer;
-    if (op.block != nullptr || op.view || e.is<AllReduce>() || e.is<AllGather>() || e.is<OwnRows>() || e.is<Copy>())
+    if (op.block != nullptr || op.view || e.is<AllReduce>() || e.is<ReduceScatter>() || e.is<AllGather>() ||
+        e.is<OwnRows>() || e.is<Copy>())
       open.insert(open.end(), e.node().inputs.begin(), e.node().inputs.end());
   }
 }

@@ -54,12 +54,13 @@ inline void add_once(const Expr& value, std::vector<Expr>& values) {
 struct Task {
   enum Kind : std::uint8_t {
     kKernel,
-    kFused,      // elementwise nodes in one program
-    kReduce,     // elementwise nodes, then equal reductions of their values and of operands, in one pass
-    kAllReduce,  // starts one transfer for all `nodes`
-    kAllGather,  // starts one transfer
-    kWait,       // for `transfer`
-    kBarrier,    // a transfer without data (passes/commit.cc)
+    kFused,          // elementwise nodes in one program
+    kReduce,         // elementwise nodes, then equal reductions of their values and of operands, in one pass
+    kAllReduce,      // starts one transfer for all `nodes`
+    kReduceScatter,  // starts one transfer
+    kAllGather,      // starts one transfer
+    kWait,           // for `transfer`
+    kBarrier,        // a transfer without data (passes/commit.cc)
     kLoop,
   };
   Kind kind = kKernel;
@@ -70,8 +71,8 @@ struct Task {
   std::vector<Expr> joined{};         // kFused: the concatenations of nodes in `writes` (passes/join_outputs.cc)
   std::vector<Expr> products{};       // kLoop: the sums over the rows of all iterations in `writes`
   std::vector<Expr> passing{};        // kLoop: stacks that only `products` read (passes/fold_products.cc)
-  int transfer = -1;                  // kAllReduce, kAllGather, kWait: number that links start and wait
-  bool bucketed = false;              // kAllReduce: may wait in a bucket
+  int transfer = -1;                  // kAllReduce, kReduceScatter, kAllGather, kWait: number that links start and wait
+  bool bucketed = false;              // kAllReduce, kReduceScatter: may wait in a bucket
   bool late = false;                  // depends on a transfer that may wait until the end of the step (passes/order.cc)
   Guards guards{};                    // runs only if all of them hold
   int body = -1;                      // kLoop: index in Schedule::bodies
@@ -91,7 +92,7 @@ struct Task {
     const auto first = std::find_if(nodes.begin(), nodes.end(), [](const Expr& e) { return e.op().block == nullptr; });
     return {first, nodes.end()};
   }
-  bool starts_transfer() const { return kind == kAllReduce || kind == kAllGather; }
+  bool starts_transfer() const { return kind == kAllReduce || kind == kReduceScatter || kind == kAllGather; }
   // True if the task may throw: a transfer fails, or an op rejects a value.
   bool may_fail() const { return kind == kWait || kind == kBarrier || has_transfers || may_refuse; }
 };

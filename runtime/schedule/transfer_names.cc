@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMostNames = 8;
 
-bool is_transfer(const Expr& e) { return e.is<AllReduce>() || e.is<AllGather>(); }
+bool is_transfer(const Expr& e) { return e.is<AllReduce>() || e.is<ReduceScatter>() || e.is<AllGather>(); }
 
 // The transfers that a value needs directly, not through other transfers; the nearest come first.
 std::vector<Expr> nearest_transfers(const Expr& root) {
@@ -57,7 +57,7 @@ TransferNames::TransferNames(std::span<const std::shared_ptr<const Node>> nodes,
       value = value.input(0);
     }
     for (const Expr& transfer : nearest_transfers(value)) {
-      const bool gradient = may_be_gradient && transfer.shape() == target.shape();
+      const bool gradient = may_be_gradient && transfer.shape().size() == target.shape().size();  // may be by rows
       may_be_gradient = may_be_gradient && !gradient;
       note(transfer, {.name = target.name(), .gradient = gradient, .updates = true});
     }

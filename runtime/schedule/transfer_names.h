@@ -23,7 +23,7 @@ class TransferNames {
   TransferNames(std::span<const std::shared_ptr<const Node>> nodes, std::span<const Expr> roots,
                 std::span<const Update> updates);
 
-  // Describes one message. `transfers`: its AllReduce or AllGather nodes.
+  // Describes one message. `transfers`: its AllReduce, ReduceScatter or AllGather nodes.
   std::string of(std::span<const Expr> transfers) const;
 
  private:

@@ -22,8 +22,10 @@
 
 namespace syncline::testing {
 
-inline const DataParallelOptions kShares{.share_from = 16};
-inline const DataParallelOptions kSplits{.share_from = 16, .optimizer_state = OptimizerState::kSplit};
+// Gradients of the dense kernels are scattered, that of the filters is not.
+inline const DataParallelOptions kShares{.first_bucket = 1024, .share_from = 16};
+inline const DataParallelOptions kSplits{
+    .first_bucket = 1024, .share_from = 16, .optimizer_state = OptimizerState::kSplit};
 
 inline Variable drawn(const Shape& shape, std::uint64_t seed, std::string name) {
   return variable(random_doubles(shape, seed).cast(DType::kFloat32), {.name = std::move(name)});

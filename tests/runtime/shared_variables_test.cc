@@ -156,26 +156,51 @@ TEST(SharedVariables, AnotherSessionMayNotUpdateThemAlone) {
       kShares);
 }
 
+// On rank 0. `make` makes the step.
+std::string training_plan(
+    const DataParallelOptions& options, const std::vector<int>& nodes = {0, 0},
+    const std::function<Function(const Network&)>& make = [](const Network& net) { return net.train(); }) {
+  std::string text;
+  on_ranks(
+      static_cast<int>(nodes.size()),
+      [&](comm::Communicator& wire) {
+        const Network net;
+        const std::vector<Array> feeds{batch(1)};
+        const std::string plan = make(net).describe(feeds);
+        if (wire.rank() == 0) text = plan;
+      },
+      options, 5, nodes);
+  return text;
+}
+
 TEST(SharedVariables, ThePlan) {
-  std::string shared, own;
-  const auto describe = [](std::string& text, DataParallelOptions options) {
-    on_ranks(
-        2,
-        [&](comm::Communicator& wire) {
-          const Network net;
-          const std::vector<Array> feeds{batch(1)};
-          const std::string plan = net.train().describe(feeds);
-          if (wire.rank() == 0) text = plan;
-        },
-        options);
-  };
-  describe(shared, {.by_rows_from = kNever, .share_from = 16});
-  describe(own, {.by_rows_from = kNever, .share_from = kNever});
+  const std::string shared = training_plan({.by_rows_from = kNever, .share_from = 16});
+  const std::string own = training_plan({.by_rows_from = kNever, .share_from = kNever});
   EXPECT_EQ(count_lines(shared, "barrier"), 1) << shared;
   EXPECT_EQ(count_lines(own, "barrier"), 0) << own;
   EXPECT_EQ(count_lines(shared, "all_reduce"), count_lines(own, "all_reduce")) << shared;
   EXPECT_EQ(count_lines(shared, "assign") + count_lines(shared, "all_gather") + count_lines(shared, "copy("), 0)
       << shared;
+}
+
+// The gradients of the dense kernels are large enough for a transfer of their own. The other two share one.
+TEST(SharedVariables, EachRankGetsItsRowsOfALargeGradient) {
+  DataParallelOptions options{.first_bucket = 1024, .by_rows_from = kNever, .share_from = 16};
+  const auto expect_sums = [](const std::string& plan, int scattered, int whole) {
+    EXPECT_EQ(count_lines(plan, "reduce_scatter: "), scattered) << plan;
+    EXPECT_EQ(count_lines(plan, "all_reduce: "), whole) << plan;
+    EXPECT_EQ(count_lines(plan, "copy(") + count_lines(plan, "all_gather"), 0) << plan;
+  };
+  expect_sums(training_plan(options), 2, 1);
+  expect_sums(training_plan(options, {0, 0, 1, 1}), 0, 2);  // each node has all rows, in two buckets
+  const auto clipped = [](const Network& net) {             // the norm reads the whole gradient
+    const Expr gradient = gradients(net.loss, std::vector<Variable>{net.wide})[0];
+    const Expr norm = sqrt(sum(square(gradient)));
+    return Function({net.x}, {net.loss}, {update(net.wide, net.wide - gradient / norm)});
+  };
+  EXPECT_EQ(count_lines(training_plan(options, {0, 0}, clipped), "reduce_scatter: "), 0);
+  options.optimizer_state = OptimizerState::kSplit;
+  EXPECT_EQ(count_lines(training_plan(options, {0, 0, 1, 1}), "reduce_scatter: "), 2);
 }
 
 // An update under a condition copies nothing in the steps without an update: its variables stay each rank's own.

@@ -40,19 +40,23 @@ void add_starts(const Guards& guards, std::vector<Ready>& elements, const Schedu
   }
 }
 
-// The buckets. Sums under different guards are in different ones.
+// The buckets. Sums under different guards are in different ones, and a sum that is scattered is in one of its own.
 std::vector<Start> make_starts(const Schedule& schedule) {
   const Uses uses(schedule);
   std::vector<std::pair<Guards, std::vector<Ready>>> groups;
+  std::vector<Start> starts;
   for (const Task& task : schedule.tasks) {
     if (!task.bucketed) continue;
-    auto same = std::ranges::find(groups, task.guards, &std::pair<Guards, std::vector<Ready>>::first);
-    if (same == groups.end()) same = groups.insert(groups.end(), {task.guards, {}});
     Ready ready{kNoTask, task.nodes[0]};
     uses.for_writers(task, [&](int writer) { ready.task = std::max(ready.task, writer); });
+    if (task.kind == Task::kReduceScatter) {
+      starts.push_back({ready.task, task});
+      continue;
+    }
+    auto same = std::ranges::find(groups, task.guards, &std::pair<Guards, std::vector<Ready>>::first);
+    if (same == groups.end()) same = groups.insert(groups.end(), {task.guards, {}});
     same->second.push_back(std::move(ready));
   }
-  std::vector<Start> starts;
   for (auto& [guards, elements] : groups) add_starts(guards, elements, schedule, starts);
   std::ranges::stable_sort(starts, {}, &Start::after);
   return starts;

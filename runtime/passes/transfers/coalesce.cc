@@ -16,9 +16,13 @@ constexpr std::int64_t kSmallSums = 64 << 10;
 constexpr int kMostEarlier = 4;
 constexpr std::size_t kMostTasksEarlier = 64;
 
-bool is_sum(const Task& task) {
+bool reduces(const Task& task) { return task.kind == Task::kAllReduce || task.kind == Task::kReduceScatter; }
+
+bool is_whole_sum(const Task& task) {
   return task.kind == Task::kAllReduce && task.nodes[0].attrs<AllReduce::Attrs>().from == Placement::kPartial;
 }
+
+bool is_sum(const Task& task) { return task.kind == Task::kReduceScatter || is_whole_sum(task); }
 
 // Sets `bucketed` and `late`. A sum over ranks may wait in a bucket if no transfer and no condition depends on it
 // (transfers may be guarded by the condition). A gather may wait if no all-reduce and no condition depends on it. Tasks
@@ -34,7 +38,7 @@ void mark_late(std::vector<Task>& tasks, const Uses& uses) {
       if (writer == kNoTask) continue;
       const auto w = static_cast<std::size_t>(writer);
       if (task.starts_transfer() || condition || leads_to_wire[t]) leads_to_wire[w] = true;
-      if (task.kind == Task::kAllReduce || condition || leads_to_sum[t]) leads_to_sum[w] = true;
+      if (reduces(task) || condition || leads_to_sum[t]) leads_to_sum[w] = true;
     }
   }
   for (std::size_t t = 0; t < count; ++t) {
@@ -62,7 +66,7 @@ class Coalescer {
       : tasks_(std::move(tasks)), uses_(uses), moved_(tasks_.size(), false) {
     for (std::size_t t = 0; t < tasks_.size(); ++t) {
       const Task& task = tasks_[t];
-      is_small_.push_back(is_sum(task) && !task.bucketed && !task.late &&
+      is_small_.push_back(is_whole_sum(task) && !task.bucketed && !task.late &&
                           bytes_over_all_ranks(task.nodes[0]) <= kSmallSums);
       place_.push_back(t);
     }
