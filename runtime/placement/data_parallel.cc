@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -85,7 +86,7 @@ class DataParallel : public Strategy {
 
   PlacedGraph place(std::span<const Expr> roots, const PlacementMap& leaves, const RowShares& shares,
                     std::span<const Placement> wanted) override {
-    // A larger sum shares no bucket with others.
+    // A sum of this size would fill the first bucket by itself.
     const PlacementLimits limits{.by_rows_from = options_.by_rows_from, .scatter_from = options_.first_bucket};
     return place_graph(roots, leaves, shares, wanted, limits, options_.parts > 0);
   }
@@ -266,13 +267,15 @@ class DataParallel : public Strategy {
   std::uint64_t start_wrongly(const Sent& sent, const Fault& fault) {
     const Transfer& transfer = *sent.transfer;
     const auto width = static_cast<std::int64_t>(size_of(transfer.dtype));
-    const bool sums = transfer.kind == Transfer::kAllReduce && transfer.from == Placement::kPartial;
-    if (!sums || transfer.count < 2 || width < 4) return submit(sent);
+    const bool scatters = transfer.kind == Transfer::kReduceScatter;
+    const bool sums = scatters || (transfer.kind == Transfer::kAllReduce && transfer.from == Placement::kPartial);
+    const std::int64_t count = scatters ? std::reduce(transfer.counts.begin(), transfer.counts.end()) : transfer.count;
+    if (!sums || count < 2 || width < 4) return submit(sent);
     const Fault::Kind kind = fault.kind;
     faults_->spend(fault);
-    if (kind == Fault::kCollective) return wire_.broadcast(sent.tag, sent.receive, transfer.count * width, 0);
+    if (kind == Fault::kCollective) return wire_.broadcast(sent.tag, sent.receive, count * width, 0);
     const DType integer = width == 8 ? DType::kInt64 : DType::kInt32;
-    return wire_.all_reduce(sent.tag, sent.receive, kind == Fault::kCount ? transfer.count / 2 : transfer.count,
+    return wire_.all_reduce(sent.tag, sent.receive, kind == Fault::kCount ? count / 2 : count,
                             kind == Fault::kDType ? integer : transfer.dtype,
                             kind == Fault::kReduce ? comm::Reduce::kMax : comm::Reduce::kSum);
   }

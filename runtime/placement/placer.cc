@@ -82,7 +82,10 @@ class Placer {
   bool add_wanted_whole(ValueSet& early) const {
     bool grown = false;
     for (Expr value : summed_) {
-      for (Expr operand = partial_operand(value); operand; operand = partial_operand(value)) value = operand;
+      for (Expr operand = partial_operand(value); operand; operand = partial_operand(value)) {
+        if (is_scattered(value) && !is_scattered(operand)) break;
+        value = operand;
+      }
       if (!kept_.contains(value)) grown = early.insert(value) || grown;
     }
     return grown;
@@ -184,12 +187,13 @@ class Placer {
     return rows = own_rows(whole.shape() == shape ? whole : reshape(whole, shape), wanted);
   }
 
-  // True for a partial value of which this rank needs its own rows only. Small sums stay whole: they share a bucket.
-  // If each node has all rows, the nodes need the whole sum.
-  bool needs_own_rows(const Expr& old, const Expr& now) const {
-    return at(now).is_partial() && row_values_.wanted.contains(old) && bytes(old) >= limits_.scatter_from &&
+  // True for a value whose sum is scattered, because each rank needs its own rows only. Small sums stay whole: they
+  // share a bucket. If each node has all rows, the nodes need the whole sum.
+  bool is_scattered(const Expr& old) const {
+    return row_values_.wanted.contains(old) && bytes(old) >= limits_.scatter_from &&
            shares_.of_variables().rows == Placement::kEvenly;
   }
+  bool needs_own_rows(const Expr& old, const Expr& now) const { return at(now).is_partial() && is_scattered(old); }
 
   Expr own_rows_of_sum(const Expr& e) {
     summed_.push_back(old_.at(e));
@@ -207,9 +211,9 @@ class Placer {
     return sum;
   }
 
-  // The rows of a variable's new value. Each variable has a value of its own, which is computed in its memory.
+  // The rows of a variable's new value. Each variable has a value of its own, which a program computes in its memory.
   Expr new_rows(const Expr& old) {
-    if (has_rows(old) && !done_.at(old).is<ReduceScatter>() && assigned_.insert(old)) return done_.at(old);
+    if (has_rows(old) && done_.at(old).op().block != nullptr && assigned_.insert(old)) return done_.at(old);
     const Expr copied = apply<Copy>({rows(old)});
     set(copied, shares_.of_variables());
     return copied;

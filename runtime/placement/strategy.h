@@ -167,7 +167,7 @@ class Strategy {
   // few stores.
   virtual void publish(std::uint64_t plan, std::uint64_t step, std::string_view what) = 0;
 
-  // Starts a transfer. `send`: this rank's part (all-reduce: the same buffer as `receive`). Returns a nonzero ticket
+  // Starts a transfer. `send`: this rank's part (sums: the same buffer as `receive`). Returns a nonzero ticket
   // for wait. The caller must not free or write the buffers until wait returns.
   virtual std::uint64_t start(const Transfer& transfer, std::uint64_t plan, std::uint64_t step, const void* send,
                               void* receive) = 0;

@@ -21,7 +21,7 @@ namespace syncline {
 
 // Steps of one kind with equal operands and equal work, in one layer.
 struct ProfileLine {
-  std::string kind;   // an op, "fused", "reduce", "copy", "loop", "all_reduce", "all_gather", "wait" or "barrier"
+  std::string kind;   // an op, "fused", "reduce", "copy", "loop", "wait", "barrier" or a transfer's, "all_reduce"
   std::string what;   // attributes and operands
   std::string layer;  // "" if the step reads and writes no variable with a scope
   Work work;          // of one call

@@ -1,6 +1,7 @@
 #include "runtime/schedule/dump.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstdlib>
 #include <fstream>
@@ -39,8 +40,9 @@ void append(std::string& text, const char* what, const std::vector<Expr>& values
 }
 
 std::string head_of(const Task& task) {
-  static constexpr const char* kKinds[] = {"kernel",     "fused", "reduce",  "all_reduce",
-                                           "all_gather", "wait",  "barrier", "loop"};
+  static constexpr std::array kKinds{"kernel",     "fused", "reduce",  "all_reduce", "reduce_scatter",
+                                     "all_gather", "wait",  "barrier", "loop"};
+  static_assert(kKinds.size() == Task::kLoop + 1);
   std::string text = kKinds[task.kind];
   if (task.kind <= Task::kReduce)
     for (const Expr& node : task.nodes) text += join_text(' ', node.op().name);

@@ -203,6 +203,44 @@ TEST(SharedVariables, EachRankGetsItsRowsOfALargeGradient) {
   EXPECT_EQ(count_lines(training_plan(options, {0, 0, 1, 1}), "reduce_scatter: "), 2);
 }
 
+// The gradient of a variable that is reshaped before its use is a view.
+TEST(SharedVariables, AGradientMayBeAView) {
+  const DataParallelOptions options{.first_bucket = 1024, .by_rows_from = kNever, .share_from = 16};
+  const auto make = [](const Network& net) {
+    const Variable flat = drawn({72 * 300}, 5, "flat");
+    const Expr loss = mean(square(dot(net.flat, reshape(flat, {72, 300}))));
+    return Function({net.x}, {loss}, {update(flat, flat - gradients(loss, std::vector<Variable>{flat})[0])});
+  };
+  const std::string plan = training_plan(options, {0, 0}, make);
+  EXPECT_EQ(count_lines(plan, "reduce_scatter: "), 1) << plan;
+}
+
+// The gradient is computed by rows of the kernel, or summed; the variable's rows are elements.
+TEST(SharedVariables, AGradientMayBeANewValue) {
+  const auto values_with = [](const DataParallelOptions& options) {
+    std::vector<Array> values;
+    on_ranks(
+        2,
+        [&](comm::Communicator& wire) {
+          const Expr x = placeholder({.shape = {kUnknown, 32}});
+          const Variable kernel = drawn({32, 300}, 1, "kernel");
+          const Expr loss = mean(square(dot(x, kernel)));
+          const Expr gradient = gradients(loss, std::vector<Variable>{kernel})[0];
+          Function descend({x}, {}, {update(kernel, kernel - gradient)}), assign({x}, {}, {update(kernel, gradient)});
+          for (Function* function : {&descend, &assign, &assign, &descend}) {
+            (*function)({random_doubles({4, 32}, 3).cast(DType::kFloat32)});
+            if (wire.rank() == 0) values.push_back(get_value(kernel));
+          }
+          EXPECT_EQ(kernel.state().shared() != nullptr, options.share_from < kNever);
+        },
+        options);
+    return values;
+  };
+  for (const std::int64_t by_rows_from : {std::int64_t{16}, kNever})
+    expect_bits(values_with({.first_bucket = 1024, .by_rows_from = by_rows_from, .share_from = 16}),
+                values_with({.by_rows_from = by_rows_from, .share_from = kNever}), "shared");
+}
+
 // An update under a condition copies nothing in the steps without an update: its variables stay each rank's own.
 TEST(SharedVariables, ConditionalUpdatesAreOwn) {
   on_ranks(

@@ -15,7 +15,8 @@ struct DataParallelOptions {
   // True: each rank feeds its own rows, and the global batch is the ranks' rows in rank order. False: every rank feeds
   // the same global batch and computes on its share.
   bool local_feeds = false;
-  // Bucket sizes in bytes: a step's all-reduces are merged up to this size. A small first bucket starts early.
+  // Bucket sizes in bytes: a step's all-reduces are merged up to this size. A small first bucket starts early. A
+  // gradient of the first bucket's size or more is scattered if each rank needs its own rows only.
   std::int64_t first_bucket = keras_json().first_bucket;
   std::int64_t later_buckets = keras_json().later_buckets;
   // In bytes. Each rank computes some rows of a gradient of this size or more, from the whole batch, if that moves
