@@ -99,6 +99,7 @@ TRAININGS = [
     Training("transformer", 100, 3, [network("transformer", "16", "5")]),
     Training("densenet121", 20, 0, [network("densenet121")]),
     Training("bilstm accumulated", 100, 6, [network("bilstm", "32", "7", "--clipnorm", "--accumulate", "3")]),
+    Training("bilstm of own rows", 100, 4, [network("bilstm", "32", "--local")]),
     Training("mnist_mlp", 100, 0, [keras_example("mnist_mlp")]),
     Training("mnist_cnn", 100, 6, [keras_example("mnist_cnn")]),
     Training("mnist_net2net", 100, 6, [keras_example("mnist_net2net")]),
