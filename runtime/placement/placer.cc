@@ -172,19 +172,22 @@ class Placer {
     done_[Expr(node)] = now;
   }
 
-  // The rows of a value that this rank owns, for a value of the old graph. The rows of a gathered value that has equal
-  // parts need no gather.
+  // The rows of a value that this rank owns, for a value of the old graph.
   Expr rows(const Expr& old) {
     if (has_rows(old)) return done_.at(old);
     Expr& rows = rows_[old];
     if (rows) return rows;
     const Expr& now = done_.at(old);
-    if (needs_own_rows(old, now)) return rows = own_rows_of_sum(now);
+    return rows = needs_own_rows(old, now) ? own_rows_of_sum(now) : rows_of_whole(now);
+  }
+
+  // Gathered rows that have equal parts need no gather.
+  Expr rows_of_whole(const Expr& e) {
     const Placement wanted = shares_.of_variables();
-    const Expr whole = convert(now, Placement::replicated());
-    const Shape shape = rows_of(old.shape());
-    if (whole.is<AllGather>() && at(whole.input(0)) == wanted && whole.shape() == shape) return rows = whole.input(0);
-    return rows = own_rows(whole.shape() == shape ? whole : reshape(whole, shape), wanted);
+    const Expr whole = convert(e, Placement::replicated());
+    const Shape shape = rows_of(e.shape());
+    if (whole.is<AllGather>() && at(whole.input(0)) == wanted && whole.shape() == shape) return whole.input(0);
+    return own_rows(whole.shape() == shape ? whole : reshape(whole, shape), wanted);
   }
 
   // True for a value whose sum is scattered, because each rank needs its own rows only. Small sums stay whole: they
@@ -197,17 +200,12 @@ class Placer {
 
   Expr own_rows_of_sum(const Expr& e) {
     summed_.push_back(old_.at(e));
+    if (const Expr computed = computed_by_rows(e)) return rows_of_whole(computed);
     const Shape shape = rows_of(e.shape());
-    const Placement wanted = shares_.of_variables();
-    if (const Expr computed = computed_by_rows(e)) {
-      if (e.shape() == shape && at(computed) == wanted) return computed;
-      const Expr whole = convert(computed, Placement::replicated());
-      return own_rows(whole.shape() == shape ? whole : reshape(whole, shape), wanted);
-    }
     const Expr terms = e.shape() == shape ? e : reshape(e, shape);
     set(terms, Placement::partial());
     const Expr sum = apply<ReduceScatter>({terms});
-    set(sum, wanted);
+    set(sum, shares_.of_variables());
     return sum;
   }
 

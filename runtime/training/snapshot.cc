@@ -217,10 +217,9 @@ void restore_parts(const std::vector<io::Weight>& parts, const SavedModel& model
   for (const std::size_t i : divided_in(variables, model)) partial.push_back(variables[i]);
   bool fit = parts.size() == partial.size();
   for (std::size_t i = 0; fit && i < parts.size(); ++i) {
-    Shape shape = partial[i].shape();
-    shape.insert(0, wire.size());
-    fit = parts[i].name == std::string(kParts) + name_of(partial[i]) && parts[i].value.dtype() == partial[i].dtype() &&
-          parts[i].value.shape() == shape;
+    const io::Weight wanted = parts_of(partial[i], wire.size());
+    fit = parts[i].name == wanted.name && parts[i].value.dtype() == wanted.value.dtype() &&
+          parts[i].value.shape() == wanted.value.shape();
   }
   copy_from_first_rank(&wire, "whether a checkpoint has what each rank holds", &fit, sizeof fit);
   if (!fit) {
