@@ -40,12 +40,12 @@ HWY_ATTR void add(const T* a, const T* b, T* sum, std::int64_t count) {
 
 // Works in blocks: a block's sums stay in the first-level cache until all terms are added. Value p of the stack is a
 // term, or a sum in sums[p], never in the terms' memory: terms and targets may lie at equal places of different pages,
-// which slows loads behind stores. `kSums`: the most sums at a time, one less than the values on the stack. An order
-// has at most as many values as terms, and at most one more than the height of the tree.
-template <Reduce kReduce, std::size_t kSums, class T>
+// which slows loads behind stores. `kBytes`: of a block. `kSums`: the most sums at a time, one less than the values on
+// the stack. An order has at most as many values as terms, and at most one more than the height of the tree.
+template <Reduce kReduce, std::size_t kSums, std::size_t kBytes, class T>
 HWY_ATTR void reduce_blocks(std::span<const int> order, const void* const* from, std::span<void* const> targets,
                             std::int64_t count) {
-  constexpr std::int64_t kBlock = 8192 / sizeof(T);
+  constexpr std::int64_t kBlock = kBytes / sizeof(T);
   alignas(64) T sums[kSums][kBlock];
   const T* stack[kSums + 1];
   for (std::int64_t begin = 0; begin < count; begin += kBlock) {
@@ -72,8 +72,8 @@ HWY_ATTR void reduce_terms(std::span<const int> order, const void* const* from, 
   if (order.size() == 3 && targets.size() == 2 && targets[0] == from[0] && targets[1] == from[1])
     return reduce_pair<kReduce>(static_cast<T*>(targets[0]), static_cast<T*>(targets[1]), count);
   // Four terms take little of a thread's stack.
-  if (order.size() <= 7) return reduce_blocks<kReduce, 3, T>(order, from, targets, count);
-  return reduce_blocks<kReduce, 24, T>(order, from, targets, count);
+  if (order.size() <= 7) return reduce_blocks<kReduce, 3, 8192, T>(order, from, targets, count);
+  return reduce_blocks<kReduce, 24, 8192, T>(order, from, targets, count);
 }
 
 void reduce(DType dtype, Reduce reduce, std::span<const int> order, const void* const* from, std::span<void* const> to,
@@ -87,6 +87,15 @@ void reduce(DType dtype, Reduce reduce, std::span<const int> order, const void* 
       }
     }
     fail<InternalError>("no reduction ", static_cast<int>(reduce), " of ", dtype);
+  });
+}
+
+// For up to 256 terms, on little stack.
+void add_terms(DType dtype, std::span<const int> order, const void* const* from, void* sum, std::int64_t count) {
+  with_dtype(dtype, [&]<class T>(T) {
+    if constexpr (!std::is_same_v<T, bool>)
+      return reduce_blocks<Reduce::kSum, 8, 4096, T>(order, from, std::span(&sum, 1), count);
+    fail<InternalError>("no sum of ", dtype);
   });
 }
 
@@ -116,6 +125,7 @@ HWY_AFTER_NAMESPACE();
 namespace syncline::comm {
 namespace {
 HWY_EXPORT(reduce);
+HWY_EXPORT(add_terms);
 HWY_EXPORT(to_float16);
 HWY_EXPORT(from_float16);
 HWY_EXPORT(to_bfloat16);
@@ -130,6 +140,17 @@ void reduce_into(DType dtype, Reduce op, const SumOrder& order, std::span<const 
 void reduce_in_place(DType dtype, Reduce op, const SumOrder& order, std::span<void* const> buffers,
                      std::int64_t count) {
   HWY_DYNAMIC_DISPATCH(reduce)(dtype, op, order, buffers.data(), buffers, count);
+}
+
+RankSum::RankSum(int ranks) {
+  SYNCLINE_CHECK(ranks <= kMostRanks);
+  std::vector<Block> places;
+  for (int rank = 0; rank < ranks; ++rank) places.push_back({first_place(rank, ranks), first_place(rank + 1, ranks)});
+  order_ = order_of(places);
+}
+
+void RankSum::operator()(DType dtype, std::span<const void* const> terms, void* sum, std::int64_t count) const {
+  HWY_DYNAMIC_DISPATCH(add_terms)(dtype, order_, terms.data(), sum, count);
 }
 
 std::int64_t wire_width(DType dtype, WireFormat format) {

@@ -13,11 +13,13 @@ BatchSplit split_of(const Source& source, const LoaderOptions& options) {
   if (options.rows < 0 || options.rows > source.rows())
     fail<ValueError>("loader: the first ", options.rows, " rows are requested, but the data set has ", source.rows());
   if (source.rows() == 0) fail<ValueError>("loader: the data set has no rows");
-  if (options.batch < 1 || options.ranks < 1 || options.rank < 0 || options.rank >= options.ranks)
-    fail<ValueError>("loader: batch ", options.batch, ", rank ", options.rank, " of ", options.ranks,
-                     "; give a positive batch and a rank below the number of ranks");
+  if (options.batch < 1 || options.ranks < 1 || options.rank < 0 || options.shares < 1 ||
+      options.rank > options.ranks - options.shares)
+    fail<ValueError>("loader: batch ", options.batch, ", rank ", options.rank, " of ", options.ranks, " with ",
+                     options.shares,
+                     " shares; give a positive batch, and a rank and shares whose sum is at most the number of ranks");
   if (options.prefetch < 0) fail<ValueError>("loader: prefetch ", options.prefetch, " must not be negative");
-  return {options.rows > 0 ? options.rows : source.rows(), options.batch, options.rank, options.ranks};
+  return {options.rows > 0 ? options.rows : source.rows(), options.batch, options.rank, options.ranks, options.shares};
 }
 
 }  // namespace

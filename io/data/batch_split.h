@@ -12,10 +12,10 @@ struct Positions {
 };
 
 // Ranks get the same rows of a batch as when the runtime splits a feed given to all ranks (if every rank gets at
-// least one), so both give the same bits.
+// least one), so both give the same bits. With parts of the batch, a rank has several shares.
 struct BatchSplit {
   std::int64_t rows = 0, batch = 1;
-  std::int64_t rank = 0, ranks = 1;
+  std::int64_t rank = 0, ranks = 1, shares = 1;
 
   // Written to avoid overflow for any batch.
   std::int64_t steps() const { return rows / batch + (rows % batch > 0 ? 1 : 0); }
@@ -25,9 +25,9 @@ struct BatchSplit {
   }
   Positions own(std::int64_t step) const {
     const auto [begin, end] = global(step);
-    return {begin + (end - begin) * rank / ranks, begin + (end - begin) * (rank + 1) / ranks};
+    return {begin + (end - begin) * rank / ranks, begin + (end - begin) * (rank + shares) / ranks};
   }
-  std::int64_t largest_own() const { return (std::min(batch, rows) + ranks - 1) / ranks; }
+  std::int64_t largest_own() const { return (std::min(batch, rows) * shares + ranks - 1) / ranks; }
 };
 
 }  // namespace syncline::io

@@ -56,7 +56,7 @@ if ranks.join():
     from syncline.distribution import ending, feeds
 
     ending.watch()
-    data.share_epoch_logs()
+    data.share_averages()
     feeds.follow_rank_0()
 if size() > 1:
     from syncline.distribution import files

@@ -195,7 +195,11 @@ class Emitter {
       for (const Expr& value : *values) step.label.append(" ").append(value.op().name);
     keep_constants(task);
     add_step(std::move(step), task.reads, task.writes);
-    if (!task.by_rank.empty()) read_by_rank(task);
+    if (!task.by_rank.empty()) {
+      last_step().by_rank = static_cast<int>(plan_.rank_parts_.size());
+      plan_.rank_parts_.push_back(rank_parts(task, schedule_));
+    }
+    add_term_sums(task);
     profiler_.add_program("fused", program_of(task), last_step());
   }
 
@@ -226,19 +230,11 @@ class Emitter {
       if (value.is<Constant>()) plan_.keep_.push_back(value);
   }
 
-  // Records the operands gathered in place, which the step reads rank by rank.
-  void read_by_rank(const Task& task) {
-    Step& step = plan_.steps_.back();
-    step.by_rank = static_cast<int>(plan_.rank_parts_.size());
-    RankParts& parts = plan_.rank_parts_.emplace_back();
-    parts.begin = task.by_rank;
-    parts.in.resize(task.reads.size());
+  void add_term_sums(const Task& task) {
     for (std::size_t i = 0; i < task.reads.size(); ++i) {
-      const Location at = locate(task.reads[i]);
-      const Buffer& buffer = schedule_.memory[at.buffer];
-      if (!buffer.leased || !local_.resolve(task.reads[i]).base.is<AllGather>()) continue;
-      parts.operands.push_back(i);
-      parts.offsets.push_back(buffer.life.offset + static_cast<std::size_t>(at.offset));
+      if (program_of(task).inputs[i].spread != kernels::FusedProgram::Input::kComputed) continue;
+      plan_.term_sums_.emplace_back(first_slot_.back().first + i, schedule_.memory.shared_offset(locate(task.reads[i])),
+                                    task.reads[i].dtype());
     }
   }
 
@@ -267,7 +263,9 @@ class Emitter {
     Transfer transfer{.kind = scatters ? Transfer::kReduceScatter : Transfer::kAllReduce, .dtype = dtype};
     if (scatters) {
       transfer.counts = local_.elements_by_rank(first);
-      transfer.why = "each rank needs its own rows of the sum";
+      transfer.in_place = task.in_place;
+      transfer.why =
+          task.in_place ? "the ranks' terms are added where they are read" : "each rank needs its own rows of the sum";
     } else {
       transfer.from = first.attrs<AllReduce::Attrs>().from;
       transfer.count = static_cast<std::int64_t>(schedule_.memory[region.buffer].life.bytes / size_of(dtype));
@@ -283,12 +281,12 @@ class Emitter {
     transfer.in_place = task.in_place;
     transfer.on_nodes = schedule_.memory[locate(task.nodes[0]).buffer].kind == Buffer::kVariable;
     transfer.why = task.in_place ? "rows are read where they are" : "whole rows are needed";
-    if (task.in_place) plan_.memory_of_.resize(static_cast<std::size_t>(request_.strategy->size()));
     emit_transfer(task, std::move(transfer), locate(part), locate(task.nodes[0]));
   }
 
   void emit_transfer(const Task& task, Transfer transfer, const Location& from, const Location& to) {
     transfer.bucket = static_cast<std::uint32_t>(plan_.transfers_.size());
+    if (transfer.in_place) plan_.memory_of_.resize(static_cast<std::size_t>(request_.strategy->size()));
     Step step;
     step.kind = Step::kStart;
     step.index = transfer_index_[task.transfer] = static_cast<int>(plan_.transfers_.size());
@@ -343,6 +341,7 @@ class Emitter {
     plan_.arena_bytes_ = schedule_.memory.arena_bytes();
     plan_.shared_bytes_ = schedule_.memory.shared_bytes();
     plan_.leased_bytes_ = schedule_.memory.leased_bytes();
+    plan_.leases_end_ = schedule_.leases_end;
     plan_.pointers_.resize(slots_.size() + 1, nullptr);
     for (std::size_t s = 0; s < slots_.size(); ++s) {
       const Buffer& buffer = std::as_const(schedule_.memory)[slots_[s].buffer];

@@ -68,7 +68,7 @@ class Fuser {
       const Space space = space_of(value, local_);
       std::size_t broadcast_operands = 0;
       for (const Expr& input : task.reads)
-        broadcast_operands += space_of(input, local_) != space || is_strided_view(input, local_);
+        broadcast_operands += may_need_buffer(input, space, local_) || is_strided_view(input, local_);
       int group = group_of_users(task, space, broadcast_operands);
       if (group < 0) {
         group = static_cast<int>(groups_.size());

@@ -43,8 +43,10 @@ Schedule divide_sums(Schedule schedule);
 Schedule assign_memory(Schedule schedule);
 // Makes the programs of fused tasks. They may overwrite operands that they read last.
 Schedule make_programs(Schedule schedule);
-// Lets programs read other ranks' rows in those ranks' memory, without a gather.
+// Lets programs read other ranks' rows, and the terms of sums, in those ranks' memory: without gathers and sums.
 Schedule lease(Schedule schedule);
+// The operands of such a task that it reads rank by rank (Task::by_rank).
+RankParts rank_parts(const Task& task, const Schedule& schedule);
 // Sets offsets in the arena and in the shared memory.
 Schedule lay_out_memory(Schedule schedule);
 

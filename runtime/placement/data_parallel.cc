@@ -27,6 +27,7 @@ class DataParallel : public Strategy {
  public:
   DataParallel(comm::Communicator& wire, DataParallelOptions options)
       : wire_(wire), node_(wire.node_place()), options_(options) {
+    if (size() <= comm::RankSum::kMostRanks) sum_.emplace(size());
     if (splits_variables() && node_.most == 0)
       fail<ValueError>("distribute: the optimizer state is to be split (SYNCLINE_OPTIMIZER_STATE), but with NCCL each ",
                        "rank keeps all variables; choose another transport, or optimizer_state auto");
@@ -140,6 +141,10 @@ class DataParallel : public Strategy {
   }
   const std::byte* shared_memory_of(int rank) const override { return wire_.shared_memory_of(rank); }
 
+  void add_terms(DType dtype, std::span<const void* const> terms, void* sum, std::int64_t count) const override {
+    sum_.value()(dtype, terms, sum, count);
+  }
+
   std::int64_t share_from() const override {
     const bool shares = options_.optimizer_state != OptimizerState::kReplicated && has_variable_memory_;
     return shares && (node_.most > 1 || splits_variables()) ? options_.share_from : INT64_MAX;
@@ -230,13 +235,14 @@ class DataParallel : public Strategy {
                                                                           : comm::Reduce::kSum;
       return wire_.all_reduce(sent.tag, sent.receive, transfer.count, transfer.dtype, reduce);
     }
+    if (is_in_place(transfer) || transfer.kind == Transfer::kBarrier) return start_barrier(sent.tag);
     if (transfer.kind == Transfer::kReduceScatter)
       return wire_.reduce_scatter(sent.tag, sent.receive, transfer.counts, transfer.dtype, comm::Reduce::kSum);
-    const bool in_place = transfer.in_place && wire_.shared_memory_of(0) != nullptr;
-    if (in_place || transfer.kind == Transfer::kBarrier) return start_barrier(sent.tag);
     if (transfer.on_nodes) return wire_.gather_on_nodes(sent.tag, sent.receive, transfer.counts);
     return wire_.all_gather(sent.tag, sent.send, sent.receive, transfer.counts);
   }
+
+  bool is_in_place(const Transfer& transfer) const { return transfer.in_place && wire_.shared_memory_of(0) != nullptr; }
 
   // A barrier: completes when every rank has submitted it.
   comm::Ticket start_barrier(const Tag& tag) {
@@ -270,7 +276,7 @@ class DataParallel : public Strategy {
     const bool scatters = transfer.kind == Transfer::kReduceScatter;
     const bool sums = scatters || (transfer.kind == Transfer::kAllReduce && transfer.from == Placement::kPartial);
     const std::int64_t count = scatters ? std::reduce(transfer.counts.begin(), transfer.counts.end()) : transfer.count;
-    if (!sums || count < 2 || width < 4) return submit(sent);
+    if (!sums || is_in_place(transfer) || count < 2 || width < 4) return submit(sent);
     const Fault::Kind kind = fault.kind;
     faults_->spend(fault);
     if (kind == Fault::kCollective) return wire_.broadcast(sent.tag, sent.receive, count * width, 0);
@@ -297,6 +303,7 @@ class DataParallel : public Strategy {
   comm::Communicator& wire_;
   const comm::NodePlace node_;
   DataParallelOptions options_;
+  std::optional<comm::RankSum> sum_;
   std::optional<kernels::KeptRowBits> kept_row_bits_;  // with parts
   std::vector<int> first_part_;                        // of each rank; last: the number of parts
   std::uint64_t messages_ = 0;

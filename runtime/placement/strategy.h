@@ -73,11 +73,6 @@ struct RowShares {
   friend bool operator==(const RowShares&, const RowShares&) = default;
 };
 
-// The first part of each rank, then the number of parts: the ranks share the parts along the tree over the ranks
-// (comm/rounds/sum_tree.h), so a sum over the ranks adds the parts along one tree for any number of ranks. Throws
-// ValueError unless `parts` is a power of two, at most KerasJson::kMostParts and at least the number of ranks.
-std::vector<int> first_parts(int ranks, std::int64_t parts);
-
 using PlacementMap = ValueMap<Placement>;  // absent: replicated
 
 struct PlacedGraph {
@@ -96,8 +91,9 @@ struct Transfer {
   std::vector<std::int64_t> counts{};          // per rank; kAllGather: bytes, kReduceScatter: elements
   std::string why{};                           // for plan inspection
   std::uint64_t names = 0;                     // names of its values, for errors (Strategy::name)
-  bool in_place = false;                       // kAllGather: readers read each rank's part in that rank's shared memory
-  bool on_nodes = false;                       // kAllGather: into memory that the ranks of a node share
+  bool in_place = false;  // kAllGather, kReduceScatter: readers read the ranks' parts or terms where
+                          // they lie in shared memory, and the transfer is a barrier
+  bool on_nodes = false;  // kAllGather: into memory that the ranks of a node share
 };
 
 class Strategy {
@@ -149,6 +145,9 @@ class Strategy {
   // This process's mapping of another rank's shared memory; nullptr if some rank's memory cannot be mapped.
   virtual const std::byte* shared_memory_of(int rank) const = 0;
 
+  // Adds the ranks' terms as a sum over the ranks does. Any thread.
+  virtual void add_terms(DType dtype, std::span<const void* const> terms, void* sum, std::int64_t count) const = 0;
+
   // The smallest variable, in bytes, that the ranks of a node share (syncline/backend/variable.h). Equal on all ranks.
   virtual std::int64_t share_from() const = 0;
   // True if several nodes share out the rows of variables.
@@ -157,7 +156,7 @@ class Strategy {
   // little. Collective, between steps.
   virtual comm::NodeBlock variable_memory(std::size_t bytes) = 0;
 
-  // After a gather in place, other ranks read this rank's shared memory. lease(): the first `bytes` are leased until
+  // After a transfer in place, other ranks read this rank's shared memory. lease(): the first `bytes` are leased until
   // any later transfer completes. reclaim() runs such a transfer; call it before writing leased memory.
   virtual void lease(std::size_t bytes) = 0;
   virtual std::size_t leased() const = 0;

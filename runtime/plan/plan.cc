@@ -1,6 +1,7 @@
 #include "runtime/plan/plan.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -63,19 +64,20 @@ class Computation {
   timeline::Event event_;
 };
 
-// Marks memory as leased when a run ends: other ranks may still read rows gathered in place.
+// Marks memory as leased when a run ends: other ranks may still read it.
 class Lease {
  public:
   Lease(Strategy* strategy, std::size_t bytes) : strategy_(strategy), bytes_(bytes) {}
   ~Lease() {
     if (bytes_ > 0) strategy_->lease(bytes_);
   }
+  void end() { bytes_ = 0; }  // a transfer came behind all reads
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
 
  private:
   Strategy* const strategy_;
-  const std::size_t bytes_;
+  std::size_t bytes_;
 };
 
 // A loop without iterations.
@@ -143,12 +145,29 @@ Plan::~Plan() = default;
 Plan::Plan(Plan&&) noexcept = default;
 Plan& Plan::operator=(Plan&&) noexcept = default;
 
+void TermSum::read(std::int64_t begin, std::int64_t count, void* to) const {
+  const std::size_t from = offset + static_cast<std::size_t>(begin) * size_of(dtype);
+  if (terms.size() == 1) {
+    std::memcpy(to, terms[0] + from, static_cast<std::size_t>(count) * size_of(dtype));
+    return;
+  }
+  std::array<const void*, kMostRanks> block;
+  for (std::size_t r = 0; r < terms.size(); ++r) block[r] = terms[r] + from;
+  strategy->add_terms(dtype, std::span(block).first(terms.size()), to, count);
+}
+
 void Plan::bind(std::byte* arena, std::byte* shared, const Strategy* strategy) {
   for (std::size_t r = 0; r < memory_of_.size(); ++r) {
     memory_of_[r] = strategy->shared_memory_of(static_cast<int>(r));
     if (memory_of_[r] == nullptr) memory_of_[r] = shared;  // all ranks' parts are gathered there
   }
   for (const ArenaSlot& s : shared_slots_) pointers_[s.slot] = shared + s.offset;
+  for (TermSum& sum : term_sums_) {
+    const bool mapped = strategy->shared_memory_of(0) != nullptr;
+    sum.strategy = strategy;
+    sum.terms = mapped ? memory_of_ : std::vector<const std::byte*>{shared};
+    pointers_[sum.slot] = static_cast<kernels::BlockSource*>(&sum);
+  }
   for (const ArenaSlot& s : arena_slots_) pointers_[s.slot] = arena + s.offset;
   for (const ScratchSlot& s : scratch_slots_) {
     Step& step = steps_[s.step];
@@ -211,7 +230,7 @@ void Plan::finish_transfers(Session& session) noexcept {
 void Plan::run_steps(Session& session, bool listens) {
   Computation computation(!transfers_.empty(), fingerprint_, session.steps());
   Strategy* const others = transfers_.empty() ? nullptr : session.strategy();
-  const Lease lease(others, leased_bytes_);
+  Lease lease(others, leased_bytes_);
   for (std::size_t at = 0; at < steps_.size(); ++at) {
     const Step& step = steps_[at];
     const auto i = static_cast<std::size_t>(step.index);
@@ -244,6 +263,7 @@ void Plan::run_steps(Session& session, bool listens) {
         break;
     }
   }
+  if (leases_end_) lease.end();
   if (others != nullptr) others->publish(fingerprint_, session.steps(), "");
 }
 

@@ -58,6 +58,20 @@ struct RankParts {
   std::vector<const void*> in;        // all operands, for one rank; set by each run
 };
 
+// An operand of a fused step: this rank's elements of a sum over the ranks, whose terms lie in the shared memory of
+// each. If that is not mapped here, the sum lies in this rank's memory.
+struct TermSum : kernels::BlockSource {
+  static constexpr int kMostRanks = 64;  // pointers on a thread's stack
+
+  std::size_t slot, offset;  // of the operand; of its first element in the shared memory
+  DType dtype;
+  const Strategy* strategy = nullptr;  // set by bind, like
+  std::vector<const std::byte*> terms{};
+
+  TermSum(std::size_t operand, std::size_t at, DType type) : slot(operand), offset(at), dtype(type) {}
+  void read(std::int64_t begin, std::int64_t count, void* to) const override;
+};
+
 class Plan {
  public:
   Plan();
@@ -133,6 +147,7 @@ class Plan {
   std::vector<PartSum> part_sums_;
   Chunks<std::int64_t> borders_;  // of parts, in the steps' arguments
   std::vector<RankParts> rank_parts_;
+  std::vector<TermSum> term_sums_;
   std::vector<const std::byte*> memory_of_;  // each rank's shared memory
   std::vector<Transfer> transfers_;
   std::vector<std::uint64_t> tickets_;  // per transfer; 0: not under way
@@ -141,6 +156,7 @@ class Plan {
   std::vector<Expr> keep_;  // nodes own attributes and constants
   std::size_t arena_bytes_ = 0, shared_bytes_ = 0;
   std::size_t leased_bytes_ = 0;  // first bytes of the shared memory; other ranks read them
+  bool leases_end_ = false;       // within a run (Schedule::leases_end)
   std::size_t first_write_ = 0;   // the first step that writes to a variable
   std::uint64_t fingerprint_ = 0;
   std::vector<RandomOp*> random_ops_;  // owned by nodes in keep_

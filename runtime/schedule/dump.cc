@@ -73,7 +73,8 @@ std::string to_text(const Schedule& schedule) {
   append(text, "root", schedule.roots, schedule);
   if (schedule.memory.arena_bytes() + schedule.memory.shared_bytes() > 0)
     text += join_text("arena ", schedule.memory.arena_bytes(), " bytes, shared ", schedule.memory.shared_bytes(),
-                      " bytes, of these leased ", schedule.memory.leased_bytes(), '\n');
+                      " bytes, of these leased ", schedule.memory.leased_bytes(),
+                      schedule.leases_end ? " until the last transfer\n" : "\n");
   return text;
 }
 

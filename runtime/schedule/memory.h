@@ -48,6 +48,10 @@ class Memory {
   void put(const Expr& base, Location at) { location_[base] = at; }
   // The location of a value or a view. Throws InternalError if it has no memory.
   Location locate(const Expr& value, const LocalView& local) const;
+  // The offset in the shared memory.
+  std::size_t shared_offset(const Location& at) const {
+    return (*this)[at.buffer].life.offset + static_cast<std::size_t>(at.offset);
+  }
   // The lowest offset of the shared buffers among `places`; SIZE_MAX if none is shared. Equal on all ranks.
   std::size_t first_shared_byte(std::span<const Location> places) const;
 

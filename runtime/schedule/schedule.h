@@ -80,7 +80,8 @@ struct Task {
   int part_sum = -1;                  // kKernel: index in Schedule::part_sums
   RowParts parts{};                   // kKernel, kReduce: of ops that add the parts themselves
   int program = -1;                   // kFused, kReduce: index in Schedule::programs
-  bool in_place = false;  // kAllGather: readers read each rank's rows in that rank's memory (passes/transfers/lease.cc)
+  bool in_place = false;  // kAllGather, kReduceScatter: readers read each rank's rows, or add the ranks' terms, in the
+                          // ranks' memory (passes/transfers/lease.cc)
   std::vector<std::int64_t> by_rank{};  // kFused: with operands gathered in place: rank r has the elements
                                         // [by_rank[r], by_rank[r + 1])
   bool has_transfers = false;           // kLoop: its body has transfers
@@ -108,6 +109,7 @@ struct Schedule {
   std::vector<PartSum> part_sums{};
   Chunks<std::int64_t> borders{};  // of Task::parts
   Memory memory{};                 // set by the pass assign_memory
+  bool leases_end = false;         // each run has a transfer behind the last task that reads other ranks' memory
 
   // The values' shapes on this rank.
   LocalView local() const { return {request.placement, *request.shares}; }
@@ -122,7 +124,9 @@ struct Schedule {
 // - A task that writes a variable that is not shared comes after all tasks that may fail.
 // - A transfer starts after all tasks that write a shared variable's new value or read its old one.
 // - No task overwrites a value's memory while the value has readers.
-// - Only gathers in place and tasks that compute this rank's part of such a gather write leased memory.
+// - Only transfers in place and tasks that compute this rank's part or term of one write leased memory.
+// - Programs add up what they read of a sum in place. If leases end, a transfer starts behind the last read of other
+//   ranks' memory.
 void verify(const Schedule& schedule, const char* pass);
 
 // The schedule as text for debugging: each task with shapes, placements, guards and memory.

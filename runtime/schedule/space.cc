@@ -35,6 +35,10 @@ std::int64_t bytes_over_all_ranks(const Expr& e) {
   return e.shape().size() * static_cast<std::int64_t>(size_of(e.dtype()));
 }
 
+bool may_need_buffer(const Expr& operand, const Space& space, const LocalView& local) {
+  return space_of(operand, local) != space || local.resolve(operand).base.is<ReduceScatter>();
+}
+
 bool fit_one_program(const Task& first, const Task& second, const LocalView& local) {
   const Space space = space_of_program(first, local);
   std::size_t registers = first.nodes.size() + second.nodes.size() + first.reads.size() + first.strided_views.size();
@@ -43,7 +47,7 @@ bool fit_one_program(const Task& first, const Task& second, const LocalView& loc
   std::size_t broadcast = 0;
   for (const Task* task : {&first, &second}) {
     broadcast += task->strided_views.size();
-    for (const Expr& read : task->reads) broadcast += space_of(read, local) != space;
+    for (const Expr& read : task->reads) broadcast += may_need_buffer(read, space, local);
   }
   return first.nodes.size() + second.nodes.size() <= kMostNodes && broadcast <= kMostBroadcastOperands &&
          registers <= kMostRegisters;

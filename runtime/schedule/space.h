@@ -27,6 +27,10 @@ bool can_take_program(const Task& task, const LocalView& local);
 // A value's bytes over all ranks: all ranks must make equal tasks.
 std::int64_t bytes_over_all_ranks(const Expr& e);
 
+// True if a program over the space may need a block buffer for the operand: a broadcast, or a sum over the ranks that
+// the program adds up itself (passes/transfers/lease.cc).
+bool may_need_buffer(const Expr& operand, const Space& space, const LocalView& local);
+
 // True if one program over the space of the first task can hold the nodes and operands of both. An upper bound: a value
 // read only through strided views is no operand.
 bool fit_one_program(const Task& first, const Task& second, const LocalView& local);
@@ -36,7 +40,7 @@ bool is_strided_view(const Expr& e, const LocalView& local);
 
 // Limits of one program.
 inline constexpr std::size_t kMostNodes = 40;
-inline constexpr std::size_t kMostBroadcastOperands = 14;  // operands that need a block buffer of their own
+inline constexpr std::size_t kMostBroadcastOperands = 14;                // operands that may need a block buffer
 inline constexpr std::size_t kMostRegisters = kernels::kFusedRegisters;  // one per node and outside operand
 
 }  // namespace syncline

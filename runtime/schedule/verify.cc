@@ -28,6 +28,7 @@ class Verifier {
     check_shared_variables();
     check_lives();
     check_leases();
+    check_in_place();
   }
 
  private:
@@ -201,7 +202,7 @@ class Verifier {
            });
   }
 
-  // Only gathers in place and tasks that compute this rank's part write leased memory.
+  // Only transfers in place and tasks that compute this rank's part or term write leased memory.
   void check_leases() const {
     for (std::size_t t = 0; t < schedule_.tasks.size(); ++t)
       for (const Expr& value : schedule_.tasks[t].writes) {
@@ -212,6 +213,31 @@ class Verifier {
             readers, [&](int reader) { return schedule_.tasks[static_cast<std::size_t>(reader)].in_place; });
         if (!is_part) broken(t, "writes memory that other ranks read");
       }
+  }
+
+  // Programs add up every operand that is a sum in place. If leases end, a transfer comes behind the last reader.
+  void check_in_place() const {
+    int last_reader = kNoTask, last_transfer = kNoTask;
+    for (int t = 0; t < std::ssize(schedule_.tasks); ++t) {
+      const Task& task = schedule_.tasks[static_cast<std::size_t>(t)];
+      if (task.guards.empty() && (task.starts_transfer() || task.kind == Task::kBarrier)) last_transfer = t;
+      if (!task.in_place) continue;
+      for (const int r : uses_.of(task.nodes[0]).readers) {
+        last_reader = std::max(last_reader, r);
+        const Task& reader = schedule_.tasks[static_cast<std::size_t>(r)];
+        for (std::size_t i = 0; i < reader.reads.size() && task.kind == Task::kReduceScatter; ++i)
+          if (local_.resolve(reader.reads[i]).base == task.nodes[0] && !adds_up(reader, i))
+            broken(static_cast<std::size_t>(r), "does not add the ranks' terms of a sum in place");
+      }
+    }
+    if (schedule_.leases_end && last_reader > last_transfer)
+      broken(static_cast<std::size_t>(last_reader), "reads other ranks' memory behind the last transfer");
+  }
+
+  bool adds_up(const Task& task, std::size_t operand) const {
+    return task.kind == Task::kFused &&
+           schedule_.programs[static_cast<std::size_t>(task.program)].inputs[operand].spread ==
+               kernels::FusedProgram::Input::kComputed;
   }
 
   // True if a transfer writes `given` over its operand `part`.

@@ -192,6 +192,34 @@ TEST(NodeWire, OtherRanksMemory) {
                 {.node_of_rank = layout});
 }
 
+// RankSum adds as all_reduce does.
+template <class T>
+void check_rank_sum(int ranks, DType dtype) {
+  constexpr std::int64_t kCount = 5000;
+  std::vector<std::vector<T>> terms(static_cast<std::size_t>(ranks));
+  std::vector<const void*> at;
+  for (std::size_t r = 0; r < terms.size(); ++r) {
+    for (std::int64_t i = 0; i < kCount; ++i)
+      terms[r].push_back(static_cast<T>(std::sin(static_cast<double>(i) + 7919 * static_cast<double>(r)) * 1e3));
+    at.push_back(terms[r].data());
+  }
+  std::vector<T> sum(kCount);
+  const RankSum add(ranks);
+  add(dtype, at, sum.data(), kCount);
+  spawn_ranks(ranks, [&](Communicator& c) {
+    std::vector<T> own = terms[static_cast<std::size_t>(c.rank())];
+    c.wait(c.all_reduce({}, own.data(), kCount, dtype, Reduce::kSum));
+    EXPECT_EQ(own, sum) << ranks << " ranks, " << dtype;
+  });
+}
+
+TEST(NodeWire, ARankAddsTheTermsOfAllRanks) {
+  for (const int ranks : {1, 2, 3, 5, 6, 8, 11, 16, 23}) {
+    check_rank_sum<float>(ranks, DType::kFloat32);
+    check_rank_sum<double>(ranks, DType::kFloat64);
+  }
+}
+
 TEST(NodeWire, ReduceScatter) {
   for (const std::vector<int>& layout : kLayouts)
     for (const std::int64_t unit : {0, 3, 4000, 200003}) {

@@ -8,7 +8,7 @@ PROGRAM = """
     import sys
     import numpy as np
     import scipy.linalg
-    from syncline import distributed as d
+    from syncline import _core, distributed as d
     d.set_parts(4)
     assert d.parts() == 4
     import keras
@@ -26,6 +26,14 @@ PROGRAM = """
         assert len(batches) == steps
         with d.local_feeds():
             shards.append(model.fit_generator(batches, epochs=6, shuffle=False, validation_data=batches, verbose=0).history)
+    # Own rows as arrays: a rank has three rows of the last batch, another two or one.
+    first = _core.first_parts(d.size(), 4)
+    begin, end = first[d.rank()], first[d.rank() + 1]
+    own = np.r_[24 * begin // 4 : 24 * end // 4, 24 + 5 * begin // 4 : 24 + 5 * end // 4]
+    with d.local_feeds():
+        sizes = dict(batch_size=6 * (end - begin), verbose=0)
+        history_of_own = model.fit(x[own], y[own], epochs=2, shuffle=False, validation_data=(x[own], y[own]), **sizes).history
+        shards += [history_of_own, model.evaluate(x[own], y[own], **sizes)]
     for rows, batch_size in [(77, 3), (3, 8)]:
         try:
             d.ShardedSequence(None, rows, batch_size)

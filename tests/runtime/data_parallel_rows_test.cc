@@ -197,16 +197,19 @@ std::vector<Array> train_and_sum(const std::function<void(int)>& late) {
 TEST(ByRows, MemoryIsNotWrittenWhileOthersReadIt) {
   std::vector<Array> wanted;
   on_one_process([&] { wanted = train_and_sum([](int) {}); });
-  for (const int size : {2, 3})
-    on_ranks(
-        size,
-        [&](comm::Communicator& wire) {
-          const std::vector<Array> got = train_and_sum([&](int call) {
-            if ((call / 3) % size == wire.rank()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-          });
-          for (std::size_t i = 0; i < wanted.size(); ++i) expect_near(got[i], wanted[i], 1e-11, join_text("value ", i));
-        },
-        kByRows);
+  const DataParallelOptions sums{.first_bucket = 1024, .by_rows_from = kNever, .share_from = 1};
+  for (const DataParallelOptions& options : {kByRows, sums})
+    for (const int size : {2, 3})
+      on_ranks(
+          size,
+          [&](comm::Communicator& wire) {
+            const std::vector<Array> got = train_and_sum([&](int call) {
+              if ((call / 3) % size == wire.rank()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            });
+            for (std::size_t i = 0; i < wanted.size(); ++i)
+              expect_near(got[i], wanted[i], 1e-11, join_text("value ", i));
+          },
+          options);
 }
 
 // Ranks of one node without room for shared memory.
@@ -235,16 +238,19 @@ TEST(ByRows, TheSameBitsWithoutSharedMemory) {
   });
 }
 
-// By rows and by sums, with batches of unequal shares: one result for all layouts.
+// By rows and by sums, with batches of unequal shares and with own rows: one result for all layouts.
 TEST(ByRows, TheSameBitsInEveryLayout) {
-  for (const DataParallelOptions& options : {kByRows, DataParallelOptions{}}) {
+  for (const DataParallelOptions& options :
+       {kByRows, DataParallelOptions{}, DataParallelOptions{.local_feeds = true}}) {
     std::vector<Array> wanted;
     for (const std::vector<int>& nodes :
          {std::vector<int>{0, 0, 0, 0}, {0, 0, 1, 1}, {0, 0, 0, 1}, {0, 1, 0, 1}, {0, 1, 2, 3}})
       on_ranks(
           4,
           [&](comm::Communicator& wire) {
-            const std::vector<Array> own = train(with_adam, {6, 5, 7, 4});
+            const std::int64_t more = options.local_feeds ? wire.rank() : 0;
+            const std::vector<Array> own =
+                train(with_adam, {6 + more, 5, 7 - more, options.local_feeds ? 2 * more : 4});
             static std::mutex mutex;
             const std::lock_guard lock(mutex);
             if (wanted.empty()) wanted = own;

@@ -90,7 +90,7 @@ struct Words {
 // ranks must have equal ones.
 template <class Net>
 std::vector<Array> trained(const std::vector<int>& nodes, std::int64_t accumulated, DataParallelOptions options = {}) {
-  options.parts = kParts;
+  if (options.parts == 0) options.parts = kParts;
   const auto ranks = static_cast<int>(nodes.size());
   std::vector<std::vector<Array>> values(nodes.size());
   on_ranks(
@@ -123,6 +123,7 @@ const std::vector<std::vector<int>> kLayouts{{0, 0},
                                              {0, 0, 1, 1},
                                              {0, 0, 0, 1},
                                              {0, 0, 0, 0, 0},
+                                             {0, 0, 0, 1, 1, 1},
                                              {0, 0, 0, 1, 1, 1, 1},
                                              {0, 0, 0, 0, 0, 0, 0, 0},
                                              {0, 0, 0, 1, 1, 1, 2, 2}};
@@ -142,6 +143,21 @@ TEST(Parts, ConvolutionsHaveEqualBits) { expect_equal_bits<Images>(1); }
 TEST(Parts, RecurrentLayersHaveEqualBits) { expect_equal_bits<Words>(1); }
 TEST(Parts, AccumulatedGradientsHaveEqualBits) { expect_equal_bits<Images>(2); }
 TEST(Parts, SharedVariablesHaveEqualBits) { expect_equal_bits<Images>(1, {.by_rows_from = 16, .share_from = 16}); }
+
+TEST(Parts, SumsThatUpdatesAddHaveEqualBits) {
+  expect_equal_bits<Images>(1, {.first_bucket = 1024, .by_rows_from = kNever, .share_from = 16});
+}
+
+TEST(Parts, MoreRanksThanUsualParts) {
+  const DataParallelOptions options{.parts = 16};
+  const std::vector<Array> wanted = trained<Images>({0}, 1, options);
+  for (const std::vector<int>& nodes :
+       {std::vector<int>(9, 0), std::vector<int>(13, 0), {0, 0, 1, 1, 1, 1, 2, 2, 2, 3}}) {
+    const std::vector<Array> got = trained<Images>(nodes, 1, options);
+    for (std::size_t i = 0; i < got.size(); ++i)
+      EXPECT_TRUE(same_bits(got[i], wanted[i])) << "value " << i << " on " << nodes.size() << " ranks";
+  }
+}
 
 TEST(Parts, DecideBits) {
   const auto gradient = [](int parts) {

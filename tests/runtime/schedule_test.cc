@@ -165,6 +165,19 @@ TEST(Verify, LeasedMemoryIsNotWritten) {
   expect_broken(s, "writes memory that other ranks read");
 }
 
+TEST(Verify, WhatLiesWithOtherRanksIsReadThereBeforeALaterTransfer) {
+  const Case c;
+  Schedule s = c.with_memory({tanh(apply<ReduceScatter>({dot(c.x, c.y)}))});
+  s.tasks[task_of(s, "reduce_scatter")].in_place = true;
+  expect_broken(s, "does not add the ranks' terms of a sum in place");
+  s = c.with_memory({tanh(apply<AllGather>({dot(c.x, c.y)}))});
+  s.tasks[task_of(s, "all_gather")].in_place = true;
+  s.leases_end = false;
+  verify(s, "test");
+  s.leases_end = true;
+  expect_broken(s, "reads other ranks' memory behind the last transfer");
+}
+
 TEST(Verify, SharedVariablesAreReadAndWrittenBeforeTheBarrier) {
   const Case c;
   const Variable own = variable(random_doubles({4, 4}, 2));

@@ -11,6 +11,7 @@
 #include "runtime/placement/variable_rows.h"
 #include "syncline/training/accumulation.h"
 #include "tests/comm/forwarding.h"
+#include "tests/graphs/lagging_rank.h"
 
 namespace syncline::testing {
 namespace {
@@ -138,6 +139,47 @@ TEST(SharedVariables, WithTooLittleMemoryEachRankKeepsItsOwn) {
   expect_bits(own, {shared[0], shared[1]}, "own");
 }
 
+// Ranks that lag behind each other. `maps`: whether they map each other's memory of transfers.
+class CountedSums : public graphs::LaggingRank {
+ public:
+  CountedSums(comm::Communicator& wire, bool maps) : LaggingRank(wire, 7, 4), maps_(maps) {}
+  comm::Ticket reduce_scatter(const comm::Tag& tag, void* data, std::span<const std::int64_t> counts, DType dtype,
+                              comm::Reduce reduce) override {
+    ++sums;
+    return LaggingRank::reduce_scatter(tag, data, counts, dtype, reduce);
+  }
+  const std::byte* shared_memory_of(int rank) const override {
+    return maps_ ? LaggingRank::shared_memory_of(rank) : nullptr;
+  }
+  int sums = 0;
+
+ private:
+  const bool maps_;
+};
+
+// No rank overwrites its terms of a sum while others read them, in many steps. Terms that no other rank maps are summed
+// first.
+TEST(SharedVariables, TermsAreAddedWhereTheyLie) {
+  for (const int ranks : {2, 3, 5})
+    for (const bool maps : {true, false}) {
+      std::vector<Array> values;
+      comm::spawn_ranks(ranks, [&](comm::Communicator& wire) {
+        CountedSums counted(wire, maps);
+        Session session(5);
+        const SessionScope scope(session);
+        session.distribute(make_data_parallel(counted, kShares));
+        const Network net;
+        Function train = net.train();
+        for (std::uint64_t i = 0; i < 5; ++i) train({batch(i, i == 3 ? 5 : 9)});
+        EXPECT_EQ(counted.sums, maps ? 0 : 10);
+        if (wire.rank() == 0) values = net.values();
+      });
+      const DataParallelOptions own{.share_from = kNever};
+      const std::vector<int> one_node(static_cast<std::size_t>(ranks), 0);
+      expect_bits(values, trained(ranks, one_node, own, false), maps ? "mapped" : "unmapped");
+    }
+}
+
 TEST(SharedVariables, AnotherSessionMayNotUpdateThemAlone) {
   on_ranks(
       2,
@@ -186,7 +228,9 @@ TEST(SharedVariables, ThePlan) {
 // The gradients of the dense kernels are large enough for a transfer of their own. The other two share one.
 TEST(SharedVariables, EachRankGetsItsRowsOfALargeGradient) {
   DataParallelOptions options{.first_bucket = 1024, .by_rows_from = kNever, .share_from = 16};
+  constexpr const char* kInPlace = "reduce_scatter: the ranks' terms are added where they are read";
   const auto expect_sums = [](const std::string& plan, int scattered, int whole) {
+    EXPECT_EQ(count_lines(plan, kInPlace), scattered) << plan;
     EXPECT_EQ(count_lines(plan, "reduce_scatter: "), scattered) << plan;
     EXPECT_EQ(count_lines(plan, "all_reduce: "), whole) << plan;
     EXPECT_EQ(count_lines(plan, "copy(") + count_lines(plan, "all_gather"), 0) << plan;
@@ -200,7 +244,9 @@ TEST(SharedVariables, EachRankGetsItsRowsOfALargeGradient) {
   };
   EXPECT_EQ(count_lines(training_plan(options, {0, 0}, clipped), "reduce_scatter: "), 0);
   options.optimizer_state = OptimizerState::kSplit;
-  EXPECT_EQ(count_lines(training_plan(options, {0, 0, 1, 1}), "reduce_scatter: "), 2);
+  const std::string between_nodes = training_plan(options, {0, 0, 1, 1});
+  EXPECT_EQ(count_lines(between_nodes, "reduce_scatter: "), 2);
+  EXPECT_EQ(count_lines(between_nodes, kInPlace), 0);
 }
 
 // The gradient of a variable that is reshaped before its use is a view.

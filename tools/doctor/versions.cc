@@ -14,7 +14,7 @@
 #include "ops/kernels/parallel.h"
 #include "ops/kernels/product/blas.h"
 #include "ops/kernels/product/blocked_product.h"
-#include "runtime/placement/strategy.h"
+#include "syncline/distributed/data_parallel.h"
 #include "syncline/distributed/keras_json.h"
 #include "tools/doctor/checks.h"
 

@@ -28,6 +28,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "syncline/dtype.h"
 #include "syncline/timeline.h"
@@ -53,6 +54,19 @@ constexpr int first_place(int rank, int ranks) {
   }
   return place + rank * (places / ranks);
 }
+
+// Adds the terms of all ranks of a job as all_reduce does, for a rank that reads them where they lie
+// (shared_memory_of).
+class RankSum {
+ public:
+  static constexpr int kMostRanks = 256;
+  explicit RankSum(int ranks);
+  // sum[i] = the sum of terms[rank][i] over the ranks. Any thread; needs 32 KiB of its stack.
+  void operator()(DType dtype, std::span<const void* const> terms, void* sum, std::int64_t count) const;
+
+ private:
+  std::vector<int> order_;  // comm/rounds/sum_tree.h
+};
 
 // Identifies a collective. Compared between ranks at every collective.
 struct Tag {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "syncline/distributed/communicator.h"
 #include "syncline/distributed/keras_json.h"
@@ -36,6 +37,11 @@ struct DataParallelOptions {
   // this one, of one rank too. A rank has one, two, four, ... parts.
   int parts = keras_json().parts;
 };
+
+// The first part of each rank, then the number of parts: the ranks share the parts along the tree over the ranks
+// (comm/rounds/sum_tree.h), so a sum over the ranks adds the parts along one tree for any number of ranks. Throws
+// ValueError unless `parts` is a power of two, at most KerasJson::kMostParts and at least the number of ranks.
+std::vector<int> first_parts(int ranks, std::int64_t parts);
 
 // The communicator must outlive the strategy.
 OwnedStrategy make_data_parallel(comm::Communicator& communicator, DataParallelOptions options = {});

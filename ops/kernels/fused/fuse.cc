@@ -342,6 +342,19 @@ class Fuser {
 
 FusedProgram fuse(FusedSpec spec) { return Fuser(std::move(spec)).run(); }
 
+void compute_by_blocks(FusedProgram& program, std::size_t operand, int terms) {
+  std::vector<bool> used(kFusedBuffers, false);
+  const auto take = [&](int buffer) {
+    if (buffer >= 0) used[static_cast<std::size_t>(buffer)] = true;
+  };
+  for (const Input& input : program.inputs) take(input.buffer);
+  for (const FusedProgram::Result& result : program.results) take(result.buffer);
+  Input& input = program.inputs[operand];
+  if (input.buffer < 0) input.buffer = take_buffer(used);
+  input.spread = Input::kComputed;
+  input.terms = terms;
+}
+
 bool is_read_in_place(const Meta& operand, const Shape& space) {
   const Input input = describe(operand, {}, space);
   return input.spread != Input::kStrided || (is_one_a_row(input) && block_within(input.dims.back(), input.element) > 0);

@@ -94,7 +94,7 @@ struct Buffers {
 void lay_out_constant_inputs(const FusedProgram& p, const void* const* in, Buffers& buffers) {
   for (std::size_t i = 0; i < p.inputs.size(); ++i) {
     const Input& input = p.inputs[i];
-    if (input.buffer < 0 || input.spread == Input::kStrided) continue;
+    if (input.buffer < 0 || (input.spread != Input::kScalar && input.spread != Input::kPeriodic)) continue;
     lay_out_bytes(input, in[i], 0, std::min(p.block, p.size), buffers.at[input.buffer]);
   }
 }
@@ -119,6 +119,7 @@ void find_inputs(const FusedProgram& p, const void* const* in, std::int64_t begi
     } else {
       regs[i] = buffers.at[input.buffer];
       if (input.spread == Input::kStrided) lay_out_bytes(input, in[i], begin, n, regs[i]);
+      else if (input.spread == Input::kComputed) static_cast<const BlockSource*>(in[i])->read(begin, n, regs[i]);
       else regs[i] += within * input.element;
     }
   }
@@ -183,7 +184,10 @@ Work work_of(const FusedProgram& p) {
   const auto bytes = [&](const Input& place) {
     return static_cast<double>(elements_of(place, p.size) * place.element);
   };
-  for (const Input& input : p.inputs) work.bytes += bytes(input);
+  for (const Input& input : p.inputs) {
+    work.bytes += bytes(input) * input.terms;
+    work.flops += static_cast<double>(p.size) * (input.terms - 1);
+  }
   for (const auto& result : p.results)
     if (result.output >= 0) work.bytes += bytes(result.place);
   for (const auto& reduced : p.reduced) {

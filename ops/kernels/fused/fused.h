@@ -1,9 +1,9 @@
 // A group of elementwise ops over one iteration space. It runs block by block, so intermediate results stay in the
 // first-level cache. Every elementwise op runs through this interface, alone or in a group.
 //
-// `fuse` creates a program once. Running a program allocates nothing, checks nothing and needs 0.25 MiB of stack;
-// several threads may run it with different buffers. An output may share the buffer of an input of equal size if
-// FusedSpec::overwrites declares it.
+// `fuse` creates a program once. Running a program allocates nothing, checks nothing and needs 0.25 MiB of stack,
+// besides what its sources need; several threads may run it with different buffers. An output may share the buffer of
+// an input of equal size if FusedSpec::overwrites declares it.
 #pragma once
 
 #include <array>
@@ -16,6 +16,14 @@
 
 namespace syncline::kernels {
 
+// An operand that is computed a block at a time (FusedProgram::Input::kComputed).
+class BlockSource {
+ public:
+  virtual ~BlockSource() = default;
+  // Writes elements [begin, begin + count). Several threads may call it at the same time.
+  virtual void read(std::int64_t begin, std::int64_t count, void* to) const = 0;
+};
+
 struct FusedProgram {
   // How an operand maps to the iteration space.
   struct Input {
@@ -24,12 +32,14 @@ struct FusedProgram {
       kScalar,    // one broadcast element
       kPeriodic,  // its elements repeat (a bias over rows)
       kStrided,   // any other broadcast, or a strided view
+      kComputed,  // element by element; the operand is a BlockSource
     };
     Spread spread = kFull;
     std::uint8_t element = 4;          // bytes
     std::int64_t offset = 0;           // position of its first element
     int buffer = -1;                   // buffer for expanded blocks; -1: read in place
     std::int64_t period = 1;           // kPeriodic: elements
+    int terms = 1;                     // kComputed: values that each element is the sum of, for `work_of`
     std::int64_t step = -1;            // elements from one block to the next, or -1 if it varies
     std::vector<std::int64_t> dims;    // kStrided: the collapsed iteration space ...
     std::vector<std::int64_t> stride;  // ... and the operand's steps in it (0: broadcast)
@@ -121,6 +131,9 @@ struct FusedSpec {
 // Creates the program of `spec`. Throws InternalError if it needs more than kFusedBuffers buffers or kFusedRegisters
 // registers; plans keep groups below these limits.
 FusedProgram fuse(FusedSpec spec);
+
+// The program's operand, which has its elements one by one, becomes kComputed. Call it before the first run.
+void compute_by_blocks(FusedProgram& program, std::size_t operand, int terms);
 
 // True if a program over `space` takes the operand as it lies in memory: whole, one number, a row for all rows, or one
 // number a long row. A program expands other operands block by block, which takes about as long as to read them.

@@ -137,9 +137,9 @@ struct TileOut {
   }
 };
 
-// C = rows * panel, or C += rows * panel.
+// C = rows * panel, or C += rows * panel. Inline: a call costs as much as a tenth of a tile whose k is 32.
 template <int kRows, bool kColumns, int kVectors, class T>
-HWY_ATTR void tile(std::int64_t k, const TileRows<T>& rows, const TilePanel<T>& panel, const TileOut<T>& C) {
+HWY_INLINE void tile(std::int64_t k, const TileRows<T>& rows, const TilePanel<T>& panel, const TileOut<T>& C) {
   TileSums<kRows, kVectors, T> sums;
   C.template prefetch<kRows, kVectors>();
   sums.clear();

@@ -21,8 +21,8 @@ def local_feeds():
       epoch are those of the global batches, on every rank.
     - `fit_generator(s)`, `evaluate_generator(s)`: a batch of `s` is this rank's part of the global batch (see `ShardedSequence`). If
       ranks have different numbers of batches, they agree on one before the epoch (see `EvenSteps`, `agree_steps`).
-    - `validation_data`, `validation_split` and `evaluate` follow the same rules. Batches are weighted by this rank's rows, which is exact
-      if all ranks have equal numbers of rows.
+    - `validation_data`, `validation_split` and `evaluate` follow the same rules. With arrays, averages over the batches are weighted by
+      the rows of the global batches, and equal on all ranks.
     - `predict` returns the rows of all ranks for each batch, which do not fit Keras's result array: use it outside of `local_feeds`.
     - `train_on_batch`, `test_on_batch`, `K.function`: outputs are global; a rank may feed fewer rows than others, or none.
     """
@@ -222,7 +222,39 @@ def _epoch_logs(module):
     module.BaseLogger.on_epoch_end = on_epoch_end
 
 
-def share_epoch_logs():
-    """Makes the ranks' logs equal under local feeds from now on."""
+def _test_averages(module):
+    # `evaluate` averages the losses of the batches, and in Keras 2.2 most metrics, weighted by this process's rows.
+    original = module.test_loop
+
+    def test_loop(model, f, ins, batch_size=None, verbose=0, steps=None, **options):
+        if steps is not None or not (ranks.is_rank() and _core.local_feeds()):
+            return original(model, f, ins, batch_size=batch_size, verbose=verbose, steps=steps, **options)
+        batches = []
+
+        def call(batch):
+            outputs = f(batch)
+            values = outputs if isinstance(outputs, list) else [outputs]
+            batches.append(([float(value) for value in values], batch[0].shape[0]))
+            return outputs
+
+        result = original(model, call, ins, batch_size=batch_size, verbose=verbose, **options)
+        rows = ranks.all_reduce(np.array([rows for _, rows in batches], np.int64)).tolist()
+        results = result if isinstance(result, list) else [result]
+        last = getattr(model, "stateful_metric_names", model.metrics_names[1:])  # those behind the last batch count
+        for i, name in enumerate(model.metrics_names):
+            if i > 0 and name in last:
+                continue
+            results[i] = 0.0
+            for (values, _), weight in zip(batches, rows):  # in the order of Keras's sum
+                results[i] += values[i] * weight
+            results[i] /= sum(rows)
+        return results if isinstance(result, list) else results[0]
+
+    module.test_loop = test_loop
+
+
+def share_averages():
+    """Makes the ranks' logs of epochs and results of `evaluate` equal under local feeds from now on."""
     after_import("keras.callbacks", _epoch_logs)  # Keras 2.2
     after_import("keras.callbacks.callbacks", _epoch_logs)
+    after_import("keras.engine.training_arrays", _test_averages)

@@ -5,9 +5,10 @@
 #include "runtime/schedule/space.h"
 #include "runtime/schedule/uses.h"
 
-// A gather in place copies nothing: if only elementwise programs read the value and it lies in shared memory, they read
-// each rank's rows in that rank's memory, and the gather is only a barrier. The memory is leased to the other ranks
-// until a later transfer completes.
+// A transfer in place moves nothing: if only elementwise programs read its value and all ranks' parts lie in shared
+// memory, the programs read the parts there, and the transfer is only a barrier. They read a gathered value's rows in
+// the memory of the rank that computed them, and add the terms of a sum block by block. This memory is leased to the
+// other ranks until a later transfer completes.
 namespace syncline {
 namespace {
 
@@ -44,30 +45,91 @@ bool lies_in_shared_memory(const Expr& value, const Schedule& schedule) {
          schedule.memory.locate(value.input(0), schedule.local()).buffer == all;
 }
 
+// Marks the task and its value's memory.
+void read_in_place(Task& transfer, Schedule& schedule) {
+  transfer.in_place = true;
+  schedule.memory[schedule.memory.locate(transfer.nodes[0], schedule.local()).buffer].leased = true;
+}
+
+// Returns true if the gather is in place.
+bool gather_in_place(Task& gather, std::span<const int> readers, Schedule& schedule) {
+  const Expr& value = gather.nodes[0];
+  const std::vector<std::int64_t> begin = parts_of(value, schedule.local());
+  if (begin.empty() || !lies_in_shared_memory(value, schedule)) return false;
+  // A program supports one partition of its elements.
+  const bool by_rank = std::all_of(readers.begin(), readers.end(), [&](int t) {
+    const Task& reader = schedule.tasks[static_cast<std::size_t>(t)];
+    return reads_elements(reader, value, schedule) && (reader.by_rank.empty() || reader.by_rank == begin);
+  });
+  if (!by_rank) return false;
+  read_in_place(gather, schedule);
+  for (const int t : readers) schedule.tasks[static_cast<std::size_t>(t)].by_rank = begin;
+  return true;
+}
+
+// True if the task reads each element of this rank's rows of a sum once. Depends on the global shapes only: all ranks
+// must decide alike.
+bool adds_elements(const Task& task, const Expr& sum, const LocalView& local) {
+  const Space space = space_of(sum, local);
+  if (task.kind != Task::kFused || space_of_program(task, local) != space) return false;
+  const auto is_sum = [&](const Expr& value) { return local.resolve(value).base == sum; };
+  return std::none_of(task.strided_views.begin(), task.strided_views.end(),
+                      [&](const Expr& view) { return is_sum(view.input(0)); }) &&
+         std::all_of(task.reads.begin(), task.reads.end(),
+                     [&](const Expr& read) { return !is_sum(read) || space_of(read, local) == space; });
+}
+
+// Returns true if the sum is in place.
+bool add_in_place(Task& scatter, std::span<const int> readers, Schedule& schedule) {
+  const LocalView local = schedule.local();
+  const Expr& sum = scatter.nodes[0];
+  const RowShares& shares = local.shares();
+  if (shares.node.ranks < shares.ranks() || shares.ranks() > TermSum::kMostRanks) return false;
+  if (schedule.memory[schedule.memory.locate(sum, local).buffer].kind != Buffer::kShared) return false;
+  const auto task = [&](int t) -> const Task& { return schedule.tasks[static_cast<std::size_t>(t)]; };
+  if (!std::all_of(readers.begin(), readers.end(), [&](int t) { return adds_elements(task(t), sum, local); }))
+    return false;
+  read_in_place(scatter, schedule);
+  for (const int t : readers) {
+    kernels::FusedProgram& program = schedule.programs[static_cast<std::size_t>(task(t).program)];
+    for (std::size_t i = 0; i < task(t).reads.size(); ++i)
+      if (local.resolve(task(t).reads[i]).base == sum) kernels::compute_by_blocks(program, i, shares.ranks());
+  }
+  return true;
+}
+
 }  // namespace
 
 Schedule lease(Schedule schedule) {
-  const auto is_gather = [](const Task& task) { return task.kind == Task::kAllGather; };
-  if (std::none_of(schedule.tasks.begin(), schedule.tasks.end(), is_gather)) return schedule;
-  const LocalView local = schedule.local();
+  if (schedule.transfers == 0) return schedule;
   const Uses uses(schedule);
-  for (Task& gather : schedule.tasks) {
-    if (gather.kind != Task::kAllGather) continue;
-    const Expr& value = gather.nodes[0];
-    const std::vector<std::int64_t> begin = parts_of(value, local);
-    if (begin.empty() || !lies_in_shared_memory(value, schedule)) continue;
-    const std::span<const int> readers = uses.of(value).readers;
-    // A program supports one partition of its elements.
-    const bool by_rank = std::all_of(readers.begin(), readers.end(), [&](int t) {
-      const Task& reader = schedule.tasks[static_cast<std::size_t>(t)];
-      return reads_elements(reader, value, schedule) && (reader.by_rank.empty() || reader.by_rank == begin);
-    });
-    if (!by_rank) continue;
-    gather.in_place = true;
-    schedule.memory[schedule.memory.locate(value, local).buffer].leased = true;
-    for (const int t : readers) schedule.tasks[static_cast<std::size_t>(t)].by_rank = begin;
+  int last_reader = kNoTask, last_transfer = kNoTask;
+  for (int t = 0; t < std::ssize(schedule.tasks); ++t) {
+    Task& task = schedule.tasks[static_cast<std::size_t>(t)];
+    if (task.guards.empty() && (task.starts_transfer() || task.kind == Task::kBarrier)) last_transfer = t;
+    if (task.kind != Task::kAllGather && task.kind != Task::kReduceScatter) continue;
+    const Use& use = uses.of(task.nodes[0]);
+    if (use.root || use.readers.empty()) continue;
+    const bool in_place = task.kind == Task::kAllGather ? gather_in_place(task, use.readers, schedule)
+                                                        : add_in_place(task, use.readers, schedule);
+    if (in_place) last_reader = std::max(last_reader, use.readers.back());
   }
+  schedule.leases_end = last_transfer > last_reader;
   return schedule;
+}
+
+RankParts rank_parts(const Task& task, const Schedule& schedule) {
+  const LocalView local = schedule.local();
+  RankParts parts;
+  parts.begin = task.by_rank;
+  parts.in.resize(task.reads.size());
+  for (std::size_t i = 0; i < task.reads.size(); ++i) {
+    const Location at = schedule.memory.locate(task.reads[i], local);
+    if (!schedule.memory[at.buffer].leased || !local.resolve(task.reads[i]).base.is<AllGather>()) continue;
+    parts.operands.push_back(i);
+    parts.offsets.push_back(schedule.memory.shared_offset(at));
+  }
+  return parts;
 }
 
 }  // namespace syncline

@@ -103,12 +103,17 @@ TEST_P(LoaderOrder, HasEachRowOnceAnEpoch) {
 
 TEST_P(LoaderOrder, RanksHaveTheRowsOfOneProcess) {
   const auto whole = loader(options());
-  for (const std::int64_t ranks : {2, 3, 40}) {
+  std::vector<std::vector<std::int64_t>> first_shares{{0, 1, 2}, {0, 1, 2, 3}, {0, 2, 4, 8}};
+  first_shares.emplace_back(41);
+  std::iota(first_shares.back().begin(), first_shares.back().end(), 0);
+  for (const std::vector<std::int64_t>& first : first_shares) {
+    const std::int64_t ranks = std::ssize(first) - 1;
     std::vector<std::unique_ptr<Loader>> parts;
-    for (std::int64_t rank = 0; rank < ranks; ++rank) {
+    for (std::size_t rank = 0; rank + 1 < first.size(); ++rank) {
       LoaderOptions own = options();
-      own.rank = rank;
-      own.ranks = ranks;
+      own.rank = first[rank];
+      own.ranks = first.back();
+      own.shares = first[rank + 1] - first[rank];
       parts.push_back(loader(own));
     }
     for (std::int64_t e = 0; e < 2; ++e)
@@ -249,6 +254,8 @@ TEST(Loader, RefusesOptionsThatMakeNoSense) {
   };
   EXPECT_CONTAINS(refusal(10, {.batch = 0}), "batch 0");
   EXPECT_CONTAINS(refusal(10, {.rank = 2, .ranks = 2}), "rank 2 of 2");
+  EXPECT_CONTAINS(refusal(10, {.rank = 6, .ranks = 8, .shares = 3}), "rank 6 of 8 with 3 shares");
+  EXPECT_CONTAINS(refusal(10, {.shares = 0}), "0 shares");
   EXPECT_CONTAINS(refusal(10, {.rows = 11}), "the first 11 rows are requested, but the data set has 10");
   EXPECT_CONTAINS(refusal(0, {}), "no rows");
   EXPECT_CONTAINS(refusal(10, {.prefetch = -1}), "prefetch -1");

@@ -1,12 +1,16 @@
 // Jobs over the nodes that `nodes` makes.
-//   node_job traffic: checks that a node sends only the data that the other nodes need
+//   node_job traffic: checks that a node sends and receives only the data that nodes need
 //   node_job endless: all-reduces until one fails; exits with the error's code. Makes $TMPDIR/begun after the first one
+//   node_job slow: a broadcast that takes seconds; fails if it takes no longer than twice SYNCLINE_WAIT_LIMIT
 #include <unistd.h>
 
-#include <cinttypes>
+#include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -18,14 +22,18 @@
 namespace syncline::comm {
 namespace {
 
-// Bytes that left this node over the network "data" so far: the ninth number behind the name.
-std::int64_t bytes_sent() {
+struct Traffic {
+  std::int64_t received = 0, sent = 0;
+};
+
+// Bytes that this node has exchanged over the network "data" so far: the first and the ninth number behind the name.
+Traffic traffic() {
   std::ifstream file("/proc/self/net/dev");
   for (std::string word; file >> word;) {
     if (word != "data:") continue;
-    std::int64_t number = 0;
-    for (int i = 0; i < 9; ++i) file >> number;
-    return number;
+    std::array<std::int64_t, 9> numbers{};
+    for (std::int64_t& number : numbers) file >> number;
+    return {numbers[0], numbers[8]};
   }
   throw std::runtime_error("no network called data: run it with tests/mpi/namespaces/nodes");
 }
@@ -45,27 +53,68 @@ std::int32_t node_number() {
   return std::stoi(name.substr(4));
 }
 
-// A node sends its sums once, in slices, to the other nodes: of n nodes each sends (n - 1) / n of the buffer to reduce,
-// and as much again to distribute the result.
+constexpr std::int64_t kCount = 4 << 20;
+constexpr int kRepetitions = 4;
+
+// The traffic of this node in one of some repetitions.
+template <class Collective>
+Traffic traffic_of(Communicator& comm, const Collective& collective) {
+  comm.barrier();
+  const Traffic before = traffic();
+  comm.barrier();
+  for (int i = 0; i < kRepetitions; ++i) comm.wait(collective());
+  comm.barrier();
+  const Traffic after = traffic();
+  return {(after.received - before.received) / kRepetitions, (after.sent - before.sent) / kRepetitions};
+}
+
+// Headers, acknowledgements and retransmissions come on top, and the acknowledgements of what goes the other way.
+void expect_bytes(Communicator& comm, const char* what, std::int64_t bytes, double least, double needed,
+                  double allowance) {
+  const auto moved = static_cast<double>(bytes);
+  std::printf("rank %d: %s: %.0f bytes, %.0f are needed\n", comm.rank(), what, moved, needed);
+  const bool good = moved >= least && moved < 1.15 * needed + allowance;
+  for (const std::int32_t other : gather(comm, good ? 1 : 0))
+    if (other == 0) throw std::runtime_error(std::string(what) + ": another amount of data than the nodes need");
+}
+
 void check_traffic(Communicator& comm) {
   const std::vector<std::int32_t> places = gather(comm, node_number());
   const auto nodes = static_cast<double>(std::set<std::int32_t>(places.begin(), places.end()).size());
-  constexpr std::int64_t kCount = 4 << 20;
-  constexpr int kRepetitions = 4;
+  const auto here = static_cast<double>(std::count(places.begin(), places.end(), node_number()));
   std::vector<float> data(kCount, 1.f);
-  comm.barrier();
-  const std::int64_t before = bytes_sent();
-  comm.barrier();
-  for (int i = 0; i < kRepetitions; ++i)
-    comm.wait(comm.all_reduce({}, data.data(), kCount, DType::kFloat32, Reduce::kSum));
-  comm.barrier();
-  const double sent = static_cast<double>(bytes_sent() - before) / (kRepetitions * kCount * sizeof(float));
-  const double needed = 2 * (nodes - 1) / nodes;
-  std::printf("rank %d: %.3f times the buffer left its node, %.3f are needed\n", comm.rank(), sent, needed);
-  // Headers, acknowledgements and retransmissions come on top.
-  const bool good = sent > needed && sent < 1.15 * needed;
-  for (const std::int32_t other : gather(comm, good ? 1 : 0))
-    if (other == 0) throw std::runtime_error("a node has sent another amount of data than the others need");
+  constexpr double kBytes = kCount * sizeof(float);
+  // A node sends its sums once, in slices, to the other nodes: of n nodes each sends (n - 1) / n of the buffer to
+  // reduce, and as much again to distribute the result.
+  const Traffic sum =
+      traffic_of(comm, [&] { return comm.all_reduce({}, data.data(), kCount, DType::kFloat32, Reduce::kSum); });
+  const double summed = 2 * (nodes - 1) / nodes * kBytes;
+  expect_bytes(comm, "sent for a sum", sum.sent, summed, summed, 0);
+  // Every byte enters a node once.
+  constexpr double kAcknowledgements = kBytes / 16;
+  const Traffic copy = traffic_of(comm, [&] { return comm.broadcast({}, data.data(), kCount * sizeof(float), 0); });
+  expect_bytes(comm, "received of a broadcast", copy.received, node_number() == places[0] ? 0 : kBytes, kBytes,
+               kAcknowledgements);
+  const auto ranks = static_cast<std::int64_t>(places.size());
+  const std::vector<std::int64_t> parts(places.size(), kCount * static_cast<std::int64_t>(sizeof(float)) / ranks);
+  const std::vector<std::byte> own(static_cast<std::size_t>(parts[0]));
+  const Traffic gathered = traffic_of(comm, [&] { return comm.all_gather({}, own.data(), data.data(), parts); });
+  const double of_others = (static_cast<double>(ranks) - here) * static_cast<double>(parts[0]);
+  expect_bytes(comm, "received of a gather", gathered.received, of_others, of_others, kAcknowledgements);
+}
+
+// Takes longer than the limit for a wait, and moves all the time.
+void broadcast_slowly(Communicator& comm) {
+  const char* const limit = std::getenv("SYNCLINE_WAIT_LIMIT");
+  if (limit == nullptr) throw std::runtime_error("set SYNCLINE_WAIT_LIMIT");
+  std::vector<float> data(kCount, static_cast<float>(1 + comm.rank()));
+  const auto begin = std::chrono::steady_clock::now();
+  comm.wait(comm.broadcast({}, data.data(), kCount * sizeof(float), 0));
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  std::printf("rank %d: the broadcast took %.1f s\n", comm.rank(), seconds.count());
+  if (data.back() != 1) throw std::runtime_error("a wrong value");
+  const std::vector<std::int32_t> longer = gather(comm, seconds.count() > 2 * std::atof(limit) ? 1 : 0);
+  if (std::count(longer.begin(), longer.end(), 1) == 0) throw std::runtime_error("the broadcast was too fast");
 }
 
 void say_begun() {
@@ -89,10 +138,11 @@ void reduce_forever(Communicator& comm) {
 }  // namespace syncline::comm
 
 int main(int argc, char** argv) {
-  const std::string what = argc == 2 ? argv[1] : "";
-  if (what != "traffic" && what != "endless") return 2;
   using namespace syncline;
+  const std::map<std::string, void (*)(comm::Communicator&)> jobs{
+      {"traffic", comm::check_traffic}, {"endless", comm::reduce_forever}, {"slow", comm::broadcast_slowly}};
+  const auto job = jobs.find(argc == 2 ? argv[1] : "");
+  if (job == jobs.end()) return 2;
   return comm::run_job(
-      "node_job", [] { return comm::options_for_threads(1, keras_json().comm); },
-      what == "traffic" ? comm::check_traffic : comm::reduce_forever);
+      "node_job", [] { return comm::options_for_threads(1, keras_json().comm); }, job->second);
 }

@@ -74,6 +74,43 @@ TEST(Fused, WindowsAndPartsOfManyBlocksOnTwoThreads) {
   set_thread_count(1);
 }
 
+// Elements 3, 4, 5, ...
+class Counting : public BlockSource {
+ public:
+  void read(std::int64_t begin, std::int64_t count, void* to) const override {
+    std::iota(static_cast<float*>(to), static_cast<float*>(to) + count, static_cast<float>(begin + 3));
+  }
+};
+
+// (x - y) * bias, where y is computed. The program also expands operands.
+TEST(Fused, AnOperandThatIsComputedByBlocks) {
+  for (const std::int64_t columns : {1, 7, 1024, 1500})
+    for (const std::int64_t rows : {1, 4, 3000}) {
+      const Meta all{DType::kFloat32, {rows, columns}};
+      FusedProgram program = fuse({.space = all.shape,
+                                   .inputs = {all, all, {DType::kFloat32, {columns}}},
+                                   .nodes = {node("sub", {~0, ~1}, all), node("mul", {0, ~2}, all)},
+                                   .outputs = {1},
+                                   .overwrites = {-1}});
+      compute_by_blocks(program, 1, 3);
+      EXPECT_EQ(work_of(program).flops, 4.0 * static_cast<double>(rows * columns));
+      const Counting counting;
+      std::vector<float> x(static_cast<std::size_t>(rows * columns), 2), y(x.size());
+      const std::vector<float> bias = numbers(columns, 5);
+      const void* in[] = {x.data(), static_cast<const BlockSource*>(&counting), bias.data()};
+      void* out[] = {y.data()};
+      for (const int threads : {1, 2}) {
+        set_thread_count(threads);
+        run_fused(program, in, out);
+        std::int64_t wrong = 0;
+        for (std::size_t i = 0; i < y.size(); ++i)
+          wrong += y[i] != (2 - static_cast<float>(i + 3)) * bias[i % static_cast<std::size_t>(columns)];
+        EXPECT_EQ(wrong, 0) << rows << " rows of " << columns << " on " << threads << " threads";
+      }
+      set_thread_count(1);
+    }
+}
+
 // (x - bias) * two, in place, a range at a time.
 TEST(Fused, SomeElementsAlone) {
   constexpr std::int64_t kSize = 5000;

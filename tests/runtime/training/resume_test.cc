@@ -89,6 +89,11 @@ TEST_F(Options, ThatDifferAreAllSaid) {
                   "rows from 12345 bytes: the result may not be bitwise identical");
 }
 
+TEST_F(Options, PartsThatDifferAreSaid) {
+  EXPECT_CONTAINS(said({.check_steps = 7, .parts = 8}, "channels_last", {0, 0}),
+                  "was saved with no parts of a batch and continues with 8 parts of a batch: the result may not be");
+}
+
 TEST_F(ResumeTest, AVariableMayBeCalledLikeAPart) {
   syncline::testing::on_one_process([] {
     SmallFit small(3, {});
