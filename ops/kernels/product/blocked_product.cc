@@ -315,13 +315,15 @@ void run(const MatrixProduct<double>& x, std::byte* memory) { HWY_DYNAMIC_DISPAT
 
 }  // namespace
 
-bool blocked_product_pays(std::int64_t m, std::int64_t n, std::int64_t k, bool both_are_wide) {
+bool blocked_product_pays(std::int64_t m, std::int64_t n, std::int64_t k, bool wide_blas) {
   // Without SIMD here, a BLAS is at least as fast. Do not use hwy::SupportedTargets(): it rereads the CPU features on
   // each call, which takes 20 us in a virtual machine, and every small product would make that call.
-  if (HWY_DYNAMIC_DISPATCH(vector_bytes)() == 0) return false;
-  // For smaller products, a BLAS with vectors of 512 bits is faster: it has kernels without packing. Otherwise the
-  // choice does not depend on the number of rows.
+  const std::int64_t bytes = HWY_DYNAMIC_DISPATCH(vector_bytes)();  // the limit of instruction sets may change
+  if (bytes == 0) return false;
+  // For smaller products, a BLAS with vectors of 512 bits is as fast as ours with such vectors, or faster: it has
+  // kernels without packing. Otherwise the choice does not depend on the number of rows.
   constexpr std::int64_t kSmall = 1'000'000;
+  const bool both_are_wide = wide_blas && bytes == 64;
   return n >= 8 && k >= 16 && (!both_are_wide || m * n * k > kSmall);
 }
 

@@ -71,16 +71,12 @@ void for_pieces(Index m, Index n, Index k, bool any, F&& body) {
   });
 }
 
-// True if OpenBLAS and our kernels have vectors of 512 bits. Only then does OpenBLAS compute small products faster.
-bool both_are_wide() {
-  const Blas& blas = loaded_blas();
-  return blas.refused.empty() && blas.wide && has_wide_vectors();  // the limit of instruction sets may change
-}
-
 template <class T>
 bool is_blocked_product(Index m, Index n, Index k, T alpha, T beta) {
   if (alpha != T(1) || (beta != T(0) && beta != T(1))) return false;
-  return kept_row_bits.load(std::memory_order_relaxed) > 0 || blocked_product_pays(m, n, k, both_are_wide());
+  if (kept_row_bits.load(std::memory_order_relaxed) > 0) return true;
+  const Blas& blas = loaded_blas();
+  return blocked_product_pays(m, n, k, blas.wide && blas.refused.empty());
 }
 
 // Scales C for k == 0: BLAS rejects the leading dimension 0 of an empty operand.
