@@ -143,13 +143,14 @@ void reduce_in_place(DType dtype, Reduce op, const SumOrder& order, std::span<vo
 }
 
 RankSum::RankSum(int ranks) {
-  SYNCLINE_CHECK(ranks <= kMostRanks);
+  if (ranks < 1 || ranks > kMostRanks) fail<ValueError>("RankSum: there are ", ranks, " ranks; give 1 to ", kMostRanks);
   std::vector<Block> places;
   for (int rank = 0; rank < ranks; ++rank) places.push_back({first_place(rank, ranks), first_place(rank + 1, ranks)});
   order_ = order_of(places);
 }
 
 void RankSum::operator()(DType dtype, std::span<const void* const> terms, void* sum, std::int64_t count) const {
+  SYNCLINE_CHECK(2 * terms.size() == order_.size() + 1);
   HWY_DYNAMIC_DISPATCH(add_terms)(dtype, order_, terms.data(), sum, count);
 }
 

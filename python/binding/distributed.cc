@@ -126,7 +126,7 @@ bool join() {
 // Collective. The ranks must have joined.
 void set_parts(std::int64_t parts) {
   const Alone alone;
-  if (parts != 0) first_parts(joined().size(), parts);  // throws for a wrong number
+  first_parts(joined().size(), parts);  // throws for a wrong number
   Session& session = Session::current();
   if (session.steps() > 0)
     fail<ValueError>("set_parts: the session has run ", session.steps(), " steps; call it before the first one");

@@ -321,6 +321,10 @@ class DataParallel : public Strategy {
 
 std::vector<int> first_parts(int ranks, std::int64_t parts) {
   constexpr int kMost = KerasJson::kMostParts;
+  if (ranks < 1) fail<ValueError>("first_parts: there are ", ranks, " ranks; give a positive number");
+  std::vector<int> first(static_cast<std::size_t>(ranks) + 1);
+  std::iota(first.begin(), first.end(), 0);
+  if (parts == 0) return first;
   if (parts < 1 || parts > kMost || !std::has_single_bit(static_cast<std::uint64_t>(parts)))
     fail<ValueError>("the number of parts is ", parts, "; give a power of two up to ", kMost, ", or 0 for none");
   if (parts < ranks)
@@ -328,8 +332,7 @@ std::vector<int> first_parts(int ranks, std::int64_t parts) {
                      " parts of a batch; set a number of parts (SYNCLINE_PARTS) that is a power of two and at least ",
                      "the number of ranks");
   const auto of_a_place = static_cast<int>(parts) / comm::first_place(ranks, ranks);
-  std::vector<int> first;
-  for (int rank = 0; rank <= ranks; ++rank) first.push_back(of_a_place * comm::first_place(rank, ranks));
+  for (int& part : first) part = of_a_place * comm::first_place(part, ranks);
   return first;
 }
 

@@ -45,6 +45,24 @@ TEST(SumTree, BlocksAreTheLargestOfTheTree) {
   EXPECT_EQ(blocks_of_ranks(511, 999, 1000), (std::vector<Block>{{511, 512}, {512, 1024}}));
 }
 
+// Up to the height of the tree that the sums on the stack have room for.
+TEST(RankSum, AddsAnyNumberOfTerms) {
+  for (int ranks = 1; ranks <= RankSum::kMostRanks; ++ranks) {
+    std::vector<std::vector<float>> terms(static_cast<std::size_t>(ranks));
+    std::vector<const void*> at;
+    for (std::size_t r = 0; r < terms.size(); ++r) {
+      for (int i = 0; i < 5; ++i) terms[r].push_back(1.f / static_cast<float>(1 + i + 5 * static_cast<int>(r)));
+      at.push_back(terms[r].data());
+    }
+    std::vector<float> sum(5);
+    const RankSum add(ranks);
+    add(DType::kFloat32, at, sum.data(), 5);
+    EXPECT_EQ(sum, sum_in_pairs(terms)) << ranks << " ranks";
+  }
+  EXPECT_THROW(RankSum(0), ValueError);
+  EXPECT_THROW(RankSum(257), ValueError);
+}
+
 TEST(SumTree, ARankHasOneOrTwoPlaces) {
   for (int size = 1; size < 300; ++size) {
     const int places = static_cast<int>(std::bit_ceil(static_cast<unsigned>(size)));

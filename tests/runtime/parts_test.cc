@@ -197,6 +197,8 @@ TEST(Parts, OwnRowsMustBeThoseOfTheParts) {
 // A rank of n has at most as many parts as one of the next lower power of two.
 TEST(Parts, AreSharedEvenly) {
   EXPECT_EQ(first_parts(3, 8), (std::vector<int>{0, 2, 4, 8}));
+  EXPECT_EQ(first_parts(3, 0), (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_THROW(first_parts(0, 8), ValueError);
   EXPECT_EQ(first_parts(5, 8), (std::vector<int>{0, 2, 4, 5, 6, 8}));
   for (int ranks = 1; ranks <= 64; ++ranks)
     for (const int parts : {64, 256}) {

@@ -33,8 +33,8 @@ struct LoaderOptions {
   BlockShuffle blocks = {};  // for Shuffle::kBlocks
   std::uint64_t seed = 0;
   // Read only this rank's rows of each batch, for local feeds: rank r of n. 0 of 1 reads the global batch. With parts
-  // of the batch: the rank's first part, the number of parts, and how many of them the rank has (first_parts in
-  // syncline/distributed/data_parallel.h).
+  // of the batch set all three: the rank's first part, the number of parts, and how many of them the rank has
+  // (first_parts in syncline/distributed/data_parallel.h). No rank reads the rows of shares that are missing.
   std::int64_t rank = 0, ranks = 1, shares = 1;
   std::int64_t rows = 0;  // use only the first `rows` rows of the data set; 0: all
   // Maximum bytes of rows held in memory, prefetched batches included. It affects how rows are read, not which.

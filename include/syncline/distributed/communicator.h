@@ -55,8 +55,9 @@ constexpr int first_place(int rank, int ranks) {
   return place + rank * (places / ranks);
 }
 
-// Adds the terms of all ranks of a job as all_reduce does, for a rank that reads them where they lie
-// (shared_memory_of).
+// Adds the terms of all ranks of a job in the order of all_reduce, for a rank that reads them where they lie
+// (shared_memory_of). Throws ValueError for no ranks and for more than kMostRanks, InternalError for booleans, 16-bit
+// dtypes and another number of terms.
 class RankSum {
  public:
   static constexpr int kMostRanks = 256;

@@ -39,8 +39,9 @@ struct DataParallelOptions {
 };
 
 // The first part of each rank, then the number of parts: the ranks share the parts along the tree over the ranks
-// (comm/rounds/sum_tree.h), so a sum over the ranks adds the parts along one tree for any number of ranks. Throws
-// ValueError unless `parts` is a power of two, at most KerasJson::kMostParts and at least the number of ranks.
+// (comm/rounds/sum_tree.h), so a sum over the ranks adds the parts along one tree for any number of ranks. Without
+// parts (0), each rank has one share. Throws ValueError unless `parts` is 0 or a power of two, at most
+// KerasJson::kMostParts and at least the number of ranks.
 std::vector<int> first_parts(int ranks, std::int64_t parts);
 
 // The communicator must outlive the strategy.

@@ -21,8 +21,9 @@ def local_feeds():
       epoch are those of the global batches, on every rank.
     - `fit_generator(s)`, `evaluate_generator(s)`: a batch of `s` is this rank's part of the global batch (see `ShardedSequence`). If
       ranks have different numbers of batches, they agree on one before the epoch (see `EvenSteps`, `agree_steps`).
-    - `validation_data`, `validation_split` and `evaluate` follow the same rules. With arrays, averages over the batches are weighted by
-      the rows of the global batches, and equal on all ranks.
+    - `validation_data`, `validation_split` and `evaluate` follow the same rules. With arrays, the loss is the average over the rows of the
+      global batches, equal on all ranks. For `fit_generator` give `validation_data` as a Sequence: Keras cuts arrays into batches of as
+      many rows as this rank's last batch, which may differ between ranks.
     - `predict` returns the rows of all ranks for each batch, which do not fit Keras's result array: use it outside of `local_feeds`.
     - `train_on_batch`, `test_on_batch`, `K.function`: outputs are global; a rank may feed fewer rows than others, or none.
     """
@@ -110,7 +111,7 @@ class ShardedSequence:
             raise ValueError(f"ShardedSequence: {rows} rows for {parts or size} {'parts' if parts else 'ranks'}; give at least one row for each")
         self._load, self._batch_size = load, int(batch_size)
         # Kept here, because worker processes, which are not ranks, make batches too.
-        first = _core.first_parts(size, parts) if parts else range(size + 1)
+        first = _core.first_parts(size, parts)
         self._first, self._end, self._parts = first[ranks.rank()], first[ranks.rank() + 1], first[size]
         last = rows % batch_size
         left_out = (last if last < parts else 0) if parts else rows % size
@@ -222,39 +223,34 @@ def _epoch_logs(module):
     module.BaseLogger.on_epoch_end = on_epoch_end
 
 
-def _test_averages(module):
-    # `evaluate` averages the losses of the batches, and in Keras 2.2 most metrics, weighted by this process's rows.
+def _test_loss(module):
+    # `evaluate` averages the losses of the batches, weighted by this process's rows. Metrics are those behind the last batch.
     original = module.test_loop
 
     def test_loop(model, f, ins, batch_size=None, verbose=0, steps=None, **options):
         if steps is not None or not (ranks.is_rank() and _core.local_feeds()):
             return original(model, f, ins, batch_size=batch_size, verbose=verbose, steps=steps, **options)
-        batches = []
+        losses, own = [], []
 
         def call(batch):
             outputs = f(batch)
-            values = outputs if isinstance(outputs, list) else [outputs]
-            batches.append(([float(value) for value in values], batch[0].shape[0]))
+            losses.append(float(outputs[0] if isinstance(outputs, list) else outputs))
+            own.append(batch[0].shape[0])
             return outputs
 
         result = original(model, call, ins, batch_size=batch_size, verbose=verbose, **options)
-        rows = ranks.all_reduce(np.array([rows for _, rows in batches], np.int64)).tolist()
-        results = result if isinstance(result, list) else [result]
-        last = getattr(model, "stateful_metric_names", model.metrics_names[1:])  # those behind the last batch count
-        for i, name in enumerate(model.metrics_names):
-            if i > 0 and name in last:
-                continue
-            results[i] = 0.0
-            for (values, _), weight in zip(batches, rows):  # in the order of Keras's sum
-                results[i] += values[i] * weight
-            results[i] /= sum(rows)
-        return results if isinstance(result, list) else results[0]
+        rows = ranks.all_reduce(np.array(own, np.int64)).tolist()
+        loss = 0.0
+        for batch_loss, weight in zip(losses, rows):  # in the order of Keras's sum
+            loss += batch_loss * weight
+        loss /= sum(rows)
+        return [loss, *result[1:]] if isinstance(result, list) else loss
 
     module.test_loop = test_loop
 
 
 def share_averages():
-    """Makes the ranks' logs of epochs and results of `evaluate` equal under local feeds from now on."""
+    """Makes the ranks' logs of epochs and losses of `evaluate` equal under local feeds from now on."""
     after_import("keras.callbacks", _epoch_logs)  # Keras 2.2
     after_import("keras.callbacks.callbacks", _epoch_logs)
-    after_import("keras.engine.training_arrays", _test_averages)
+    after_import("keras.engine.training_arrays", _test_loss)

@@ -114,7 +114,7 @@ Schedule lease(Schedule schedule) {
                                                         : add_in_place(task, use.readers, schedule);
     if (in_place) last_reader = std::max(last_reader, use.readers.back());
   }
-  schedule.leases_end = last_transfer > last_reader;
+  schedule.leases_end = last_reader != kNoTask && last_transfer > last_reader;
   return schedule;
 }
 
