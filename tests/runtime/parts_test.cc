@@ -129,9 +129,10 @@ const std::vector<std::vector<int>> kLayouts{{0, 0},
                                              {0, 0, 0, 1, 1, 1, 2, 2}};
 
 template <class Net>
-void expect_equal_bits(std::int64_t accumulated, const DataParallelOptions& options = {}) {
+void expect_equal_bits(std::int64_t accumulated, const DataParallelOptions& options = {},
+                       const std::vector<std::vector<int>>& layouts = kLayouts) {
   const std::vector<Array> wanted = trained<Net>({0}, accumulated, options);
-  for (const std::vector<int>& nodes : kLayouts) {
+  for (const std::vector<int>& nodes : layouts) {
     const std::vector<Array> got = trained<Net>(nodes, accumulated, options);
     ASSERT_EQ(got.size(), wanted.size());
     for (std::size_t i = 0; i < got.size(); ++i)
@@ -149,14 +150,8 @@ TEST(Parts, SumsThatUpdatesAddHaveEqualBits) {
 }
 
 TEST(Parts, MoreRanksThanUsualParts) {
-  const DataParallelOptions options{.parts = 16};
-  const std::vector<Array> wanted = trained<Images>({0}, 1, options);
-  for (const std::vector<int>& nodes :
-       {std::vector<int>(9, 0), std::vector<int>(13, 0), {0, 0, 1, 1, 1, 1, 2, 2, 2, 3}}) {
-    const std::vector<Array> got = trained<Images>(nodes, 1, options);
-    for (std::size_t i = 0; i < got.size(); ++i)
-      EXPECT_TRUE(same_bits(got[i], wanted[i])) << "value " << i << " on " << nodes.size() << " ranks";
-  }
+  expect_equal_bits<Images>(1, {.parts = 16},
+                            {std::vector<int>(9, 0), std::vector<int>(13, 0), {0, 0, 1, 1, 1, 1, 2, 2, 2, 3}});
 }
 
 TEST(Parts, DecideBits) {

@@ -47,6 +47,7 @@ struct Network {
   Optimizer optimizer = adam(loss, variables, {.learning_rate = 0.01});
 
   Function train() const { return {{x}, {loss}, optimizer.updates, "train"}; }
+  void train_five_steps() const;
   std::vector<Variable> all() const {
     std::vector<Variable> all = variables;
     all.insert(all.end(), optimizer.weights.begin(), optimizer.weights.end());
@@ -57,6 +58,12 @@ struct Network {
 
 inline Array batch(std::uint64_t seed, std::int64_t rows = 9) {
   return random_doubles({rows, 8, 8, 3}, seed).cast(DType::kFloat32);
+}
+
+// With batches of nine rows, and one of five.
+inline void Network::train_five_steps() const {
+  Function step = train();
+  for (std::uint64_t i = 0; i < 5; ++i) step({batch(i, i == 3 ? 5 : 9)});
 }
 
 inline void expect_bits(const std::vector<Array>& got, const std::vector<Array>& wanted, const char* what) {
@@ -71,8 +78,7 @@ inline std::vector<Array> trained(int ranks, const std::vector<int>& nodes, Data
       ranks,
       [&](comm::Communicator& wire) {
         const Network net;
-        Function train = net.train();
-        for (std::uint64_t i = 0; i < 5; ++i) train({batch(i, i == 3 ? 5 : 9)});
+        net.train_five_steps();
         EXPECT_EQ(net.kernel.state().shared() != nullptr, shared);
         values[static_cast<std::size_t>(wire.rank())] = net.values();
       },

@@ -128,8 +128,7 @@ TEST(SharedVariables, WithTooLittleMemoryEachRankKeepsItsOwn) {
     const SessionScope scope(session);
     session.distribute(make_data_parallel(small, kShares));
     const Network net;
-    Function train = net.train();
-    for (std::uint64_t i = 0; i < 5; ++i) train({batch(i, i == 3 ? 5 : 9)});
+    net.train_five_steps();
     Function({}, {}, {update(net.scale, net.scale * 0.5)})({});
     EXPECT_EQ(net.kernel.state().shared(), nullptr);
     EXPECT_EQ(small.asked, 1);
@@ -169,8 +168,7 @@ TEST(SharedVariables, TermsAreAddedWhereTheyLie) {
         const SessionScope scope(session);
         session.distribute(make_data_parallel(counted, kShares));
         const Network net;
-        Function train = net.train();
-        for (std::uint64_t i = 0; i < 5; ++i) train({batch(i, i == 3 ? 5 : 9)});
+        net.train_five_steps();
         EXPECT_EQ(counted.sums, maps ? 0 : 10);
         if (wire.rank() == 0) values = net.values();
       });

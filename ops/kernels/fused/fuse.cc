@@ -351,7 +351,7 @@ void compute_by_blocks(FusedProgram& program, std::size_t operand, int terms) {
   for (const FusedProgram::Result& result : program.results) take(result.buffer);
   Input& input = program.inputs[operand];
   SYNCLINE_CHECK(input.spread == Input::kFull && input.offset == 0);
-  if (input.buffer < 0) input.buffer = take_buffer(used);
+  input.buffer = take_buffer(used);
   input.spread = Input::kComputed;
   input.terms = terms;
 }
