@@ -1,13 +1,14 @@
 // Predicts all-reduces of many nodes from the rounds of the wire (benchmarks/scaling/model.h), and simulates them in
 // virtual time with the wire's own code (comm/local/virtual_job.h). Prints for each the times and the limit that the
 // links' bandwidth sets. Simulates training steps too: ranks that compute while their sums are under way. The times do
-// not depend on the machine; simulated messages have no bytes.
+// not depend on the machine. Simulated messages have no bytes, unless --real asks for them.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -28,7 +29,7 @@ struct Options {
   int ranks_a_node = 1;
   VirtualLink link;
   std::string step;  // file
-  bool model_only = false, json = false;
+  bool model_only = false, json = false, real = false;
 };
 
 Options parse(int argc, char** argv) {
@@ -47,6 +48,8 @@ Options parse(int argc, char** argv) {
       ->check(CLI::ExistingFile);
   app.add_flag("--model", options.model_only, "the model only, of all-reduces");
   app.add_flag("--json", options.json, "a line of JSON each");
+  app.add_flag("--real", options.real,
+               "each rank has its own numbers, and all must get the same bits: takes nodes * ranks * bytes of memory");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
@@ -97,13 +100,34 @@ Step read_step(const std::string& path) {
 class Simulation {
  public:
   Simulation(const Options& options, int nodes, std::int64_t bytes)
-      : job_({.node_of_rank = node_of_rank(nodes, options.ranks_a_node), .link = options.link, .lengths_only = true}),
+      : job_({.node_of_rank = node_of_rank(nodes, options.ranks_a_node),
+              .link = options.link,
+              .lengths_only = !options.real}),
         memory_(static_cast<std::size_t>(bytes / 4 + 1)) {
     job_.run(of_all(make_memory(Kind::kSharedMemory, bytes)));
     if (job_.shared_memory(0) != nullptr) data_ = job_.shared_memory(0);  // one for all ranks
+    if (!options.real) return;
+    if (job_.shared_memory(0) == nullptr) terms_.assign(static_cast<std::size_t>(job_.size()), memory_);
+    for (int r = 0; r < job_.size(); ++r) {
+      void* const shared = job_.shared_memory(r);
+      own_.push_back(shared != nullptr ? static_cast<float*>(shared) : terms_[static_cast<std::size_t>(r)].data());
+    }
   }
 
-  double seconds(std::int64_t bytes) { return job_.run(of_all(sum_of(bytes))); }
+  double seconds(std::int64_t bytes) {
+    if (own_.empty()) return job_.run(of_all(sum_of(bytes)));
+    std::vector<Collective> sums;
+    for (std::size_t r = 0; r < own_.size(); ++r) {
+      for (std::size_t i = 0; i < static_cast<std::size_t>(bytes / 4); ++i)
+        own_[r][i] = static_cast<float>((r * 2654435761 + i * 40503) % 1000003) / 1000 - 500;
+      sums.push_back(make_all_reduce({}, own_[r], bytes / 4, syncline::DType::kFloat32, Reduce::kSum));
+    }
+    const double seconds = job_.run(sums);
+    for (std::size_t r = 1; r < own_.size(); ++r)
+      if (std::memcmp(own_[r], own_[0], static_cast<std::size_t>(bytes)) != 0)
+        throw std::runtime_error(fmt::format("rank {}'s sum of {} bytes is not rank 0's", r, bytes));
+    return seconds;
+  }
   double seconds(const Step& step) {
     std::vector<VirtualAction> actions;
     for (const auto& [computes, begins, awaits] : step.actions) {
@@ -128,7 +152,9 @@ class Simulation {
   }
 
   VirtualJob job_;
-  std::vector<float> memory_;  // of ranks that are alone on their nodes
+  std::vector<float> memory_;              // of ranks that are alone on their nodes
+  std::vector<std::vector<float>> terms_;  // their own memory, if real
+  std::vector<float*> own_;                // numbers of each rank, if real
   void* data_ = memory_.data();
 };
 

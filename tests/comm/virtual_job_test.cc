@@ -76,6 +76,22 @@ TEST(VirtualJob, SumsInOneOrderInEveryLayout) {
     }
 }
 
+// `simulate --real` has larger sums.
+TEST(VirtualJob, SumsTheNumbersOf1024Ranks) {
+  std::vector<int> uneven(300, 3);
+  for (std::size_t n = 0; n < 124; ++n) ++uneven[2 * n];
+  for (const std::vector<int>& layout : {layout_of(std::vector<int>(256, 4)), layout_of(uneven)}) {
+    ASSERT_EQ(layout.size(), 1024u);
+    VirtualJob job({.node_of_rank = layout, .jitter = 20e-6});
+    for (const std::size_t count : {3ul, 20000ul}) {
+      std::vector<std::vector<float>> data = terms_of(layout.size(), count);
+      const std::vector<float> expected = sum_in_pairs(data);
+      job.run(sums_of(data));
+      for (const auto& own : data) ASSERT_EQ(std::memcmp(own.data(), expected.data(), 4 * count), 0) << count;
+    }
+  }
+}
+
 // More chunks than are in flight.
 TEST(VirtualJob, ManyChunks) {
   for (const int nodes : {2, 9}) {

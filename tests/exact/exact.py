@@ -30,8 +30,8 @@ SETTINGS = Way((1, 2, 3, 4, 8), (1, 2), ("one_node", "by_node", "by_slot", "mess
 FIRST = Way(1, 1, "one_node", "large shared")
 
 # legs: the jobs of a training, one after the other: functions from a Leg to a program with its arguments. few_steps: of the sample; 0: the
-# training is not in it.
-Training = namedtuple("Training", "name steps few_steps legs")
+# training is not in it. killed: each leg but the last one ends because a rank is killed.
+Training = namedtuple("Training", "name steps few_steps legs killed", defaults=[False])
 
 # steps: of all legs together. folder: for the run's files; the folder above it is for those of all runs of the training.
 Leg = namedtuple("Leg", "steps folder ranks")
@@ -74,13 +74,13 @@ def network(name, *arguments):
     return lambda leg: [os.path.join(HERE, "network.py"), name, str(leg.steps), *arguments]
 
 
-def fashion_mnist(model, *arguments, share=1.0, checkpoint=False):
-    """The C++ example until this share of the steps. Two of the ranks write shards."""
+def fashion_mnist(model, *arguments, checkpoint=False):
+    """The C++ example. Two of the ranks write shards."""
 
     def command(leg):
         options = ["--model", model, "--samples", "1285", "--epochs", "20", "--parts", str(PARTS), "--digest"]
-        shards = ["--shards", str(min(2, leg.ranks))] if checkpoint else []
-        return ["fashion_mnist", *options, "--max-steps", str(int(leg.steps * share)), *arguments, *checkpoints(leg, checkpoint), *shards]
+        saves = ["--save-every", "4", "--shards", str(min(2, leg.ranks))] if checkpoint else []
+        return ["fashion_mnist", *options, "--max-steps", str(leg.steps), *arguments, *checkpoints(leg, checkpoint), *saves]
 
     return command
 
@@ -88,8 +88,8 @@ def fashion_mnist(model, *arguments, share=1.0, checkpoint=False):
 TRAININGS = [
     Training("fashion_mnist mlp", 100, 12, [fashion_mnist("mlp")]),
     Training("fashion_mnist cnn", 100, 6, [fashion_mnist("cnn", "--batch", "37")]),
-    # Each leg has another number of ranks. The C++ example stops within epochs too.
-    Training("fashion_mnist stopped", 100, 12, [fashion_mnist("mlp", share=share, checkpoint=True) for share in (0.3, 0.55, 0.8, 1)]),
+    # Each leg has another number of ranks.
+    Training("fashion_mnist killed", 100, 100, [fashion_mnist("mlp", checkpoint=True)] * 4, killed=True),
     Training("residual.py resumed", 100, 0, [example("residual", 32, 4, epoch, checkpoint=True) for epoch in (1, 2, 3, 4)]),
     Training("fashion_mnist_cnn.py", 100, 6, [example("fashion_mnist_cnn", 64)]),
     Training("residual.py", 100, 4, [example("residual", 32)]),
@@ -144,8 +144,8 @@ def rank_counts(way, legs):
     return [way.ranks] if legs == 1 else [counts[(first + leg) % len(counts)] for leg in range(1, legs)] + [way.ranks]
 
 
-def launch(way, ranks, command, folder, setup):
-    """Runs the command as a job. Returns its output."""
+def launch(way, ranks, command, folder, setup, kill_at=None):
+    """Runs the command as a job. Returns its output. kill_at: the step of the program in which its last rank is to be killed, or None."""
     settings = {
         "KERAS_BACKEND": "syncline", "KERAS_HOME": setup.home, "MPLBACKEND": "Agg", "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONPATH": os.pathsep.join([os.path.join(setup.build, "python"), os.path.join(ROOT, "tests", "keras")]),
@@ -154,10 +154,17 @@ def launch(way, ranks, command, folder, setup):
         # A job that waits says for whom, and ends before it is killed.
         "SYNCLINE_STALL_LIMIT": str(setup.limit // 8), "SYNCLINE_WAIT_LIMIT": str(setup.limit // 2),
     }  # fmt: skip
+    if kill_at is not None:
+        last = ranks - 1  # It sleeps before, so that a save is complete.
+        settings |= {"SYNCLINE_ALLOW_FAULTS": "1", "SYNCLINE_FAULT": f"{last}:{kill_at - 1}:sleep:1000,{last}:{kill_at}:kill"}
     # `timeout` lets mpirun end the ranks.
     job = ["timeout", "-k", "5", str(setup.limit), os.path.join(ROOT, "tests", "mpi", "launch"), way.layout, str(ranks), *command]
     done = subprocess.run(job, cwd=folder, env={**os.environ, **settings}, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     lines = (done.stdout + done.stderr).strip().split("\n")
+    if kill_at is not None:
+        if done.returncode != 137 or "WILL INJECT A FAULT" not in done.stderr:
+            raise Different(f"exit status {done.returncode} of a job whose last rank should be killed: {lines[-1][:200]}")
+        return done.stdout
     if done.returncode in (124, 137):
         waits = [line for line in lines if re.search(r"waited \d", line)] or lines
         raise Different(f"{ranks} ranks ran longer than {setup.limit} s (exit status {done.returncode}): {waits[-1][:400]}")
@@ -168,20 +175,22 @@ def launch(way, ranks, command, folder, setup):
 
 
 def run_leg(training, leg, steps, way, ranks, folder, setup):
-    """Returns the lines of a result."""
+    """Returns the lines of a result: without a digest if a rank is killed."""
     program, *arguments = training.legs[leg](Leg(steps, folder, ranks))
+    record = os.path.join(folder, f"record-{leg}")
     if program == "fashion_mnist":
         command = [os.path.join(setup.build, "examples", program), *arguments, "--threads", str(way.threads)]
-        said = launch(way, ranks, command, folder, setup)
-        require_resumed(leg, said)
+    else:
+        command = [sys.executable, "-W", "ignore", os.path.join(HERE, "record.py"), record, str(way.threads), program, *arguments]
+    is_killed = training.killed and leg + 1 < len(training.legs)
+    said = launch(way, ranks, command, folder, setup, steps // len(training.legs) + 10 if is_killed else None)
+    require_resumed(leg, said)
+    if program == "fashion_mnist":
         digests = set(re.findall(r"^rank \d+ (digest \S+)", said, re.MULTILINE))
         losses = re.findall(r"^(?:(epoch .*?)  \S+ samples/s  took .*|(test loss .*))$", said, re.MULTILINE)
-        if len(digests) != 1 or not losses or "nan" in str(losses):
+        if (not is_killed and (len(digests) != 1 or not losses)) or "nan" in str(losses):
             raise Different(f"ends with the digests {sorted(digests)} and the losses {losses}")
         return [*digests, *("".join(each) for each in losses)]
-    record = os.path.join(folder, f"record-{leg}")
-    command = [sys.executable, "-W", "ignore", os.path.join(HERE, "record.py"), record, str(way.threads), program, *arguments]
-    require_resumed(leg, launch(way, ranks, command, folder, setup))
     with open(record, encoding="utf-8") as file:
         return file.read().splitlines()
 
@@ -199,6 +208,8 @@ def run(training, steps, way, work, setup):
     with tempfile.TemporaryDirectory(dir=work) as folder:
         for leg, ranks in enumerate(counts):
             lines += run_leg(training, leg, steps, way, ranks, folder, setup)
+    if training.killed:  # A leg prints the end of its last epoch too. Where the next one resumes depends on what was saved.
+        lines = sorted({line for line in lines if not line.startswith("epoch ") or re.match(r"epoch \S+ step (\d+)/\1 ", line)})
     if not lines:
         raise Different("recorded nothing")
     return lines, time.monotonic() - begin
