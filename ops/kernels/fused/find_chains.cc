@@ -31,18 +31,25 @@ class ChainFinder {
   }
 
   // A chain runs at the position of its last node: all operands are ready there, and no other node reads its inner
-  // nodes.
-  std::vector<std::vector<int>> run() const {
-    const int nodes = static_cast<int>(spec_.nodes.size());
-    std::vector<std::vector<int>> chains(static_cast<std::size_t>(nodes));  // by last node
-    for (int i = 0; i < nodes; ++i) {
-      std::vector<int>& chain = chains[static_cast<std::size_t>(i)];
-      if (const int before = link_before(i, chains); before >= 0)
-        std::swap(chain, chains[static_cast<std::size_t>(before)]);
-      chain.push_back(i);
+  // nodes. Returns the lengths of the chains, and sets the nodes' places.
+  std::vector<int> run(std::vector<int>& place) const {
+    const std::size_t nodes = spec_.nodes.size();
+    std::vector<int> length(nodes), before(nodes);  // of the chain up to a node, 0 if it goes on; its predecessor or -1
+    for (std::size_t i = 0; i < nodes; ++i) {
+      before[i] = link_before(static_cast<int>(i), length);
+      length[i] = before[i] < 0 ? 1 : 1 + std::exchange(length[static_cast<std::size_t>(before[i])], 0);
     }
-    std::erase_if(chains, [](const auto& chain) { return chain.empty(); });
-    return chains;
+    place.resize(nodes);
+    int end = 0;
+    for (std::size_t i = 0; i < nodes; ++i) {
+      end += length[i];
+      int next = end;
+      for (int node = length[i] > 0 ? static_cast<int>(i) : -1; node >= 0;
+           node = before[static_cast<std::size_t>(node)])
+        place[static_cast<std::size_t>(node)] = --next;
+    }
+    std::erase(length, 0);
+    return length;
   }
 
  private:
@@ -60,15 +67,15 @@ class ChainFinder {
 
   // Returns the operand whose chain node i continues, or -1. A select continues its condition's. Prefers the later of
   // two operands, which is more likely to be in registers.
-  int link_before(int i, const std::vector<std::vector<int>>& chains) const {
+  int link_before(int i, const std::vector<int>& length) const {
     if (!can_be_link(i)) return -1;
     const FusedNode& node = spec_.nodes[static_cast<std::size_t>(i)];
     if (takes_mask(node.op->name)) return node.operands[0];
-    const std::size_t longest = gives_mask(node.op->name) ? kLongestChain - 1 : kLongestChain;  // room for the select
+    const int longest = gives_mask(node.op->name) ? kLongestChain - 1 : kLongestChain;  // room for the select
     int best = -1;
     for (const int operand : node.operands) {
       if (operand < 0 || readers_[static_cast<std::size_t>(operand)] != 1 || !can_be_link(operand)) continue;
-      if (chains[static_cast<std::size_t>(operand)].size() < longest) best = std::max(best, operand);
+      if (length[static_cast<std::size_t>(operand)] < longest) best = std::max(best, operand);
     }
     return best;
   }
@@ -90,19 +97,12 @@ bool can_be_link(const FusedNode& node, const std::vector<bool>& is_number) {
   return is_chain_op(node.op->name, node.out.dtype) && reads_block(node, is_number);
 }
 
-std::vector<std::vector<int>> find_chains(const FusedSpec& spec, const std::vector<bool>& is_number) {
-  return ChainFinder(spec, is_number).run();
-}
-
-void reorder(FusedSpec& spec, const std::vector<std::vector<int>>& chains) {
-  std::vector<int> place(spec.nodes.size());
-  std::vector<FusedNode> ordered;
-  ordered.reserve(spec.nodes.size());
-  for (const auto& chain : chains)
-    for (const int i : chain) {
-      place[static_cast<std::size_t>(i)] = static_cast<int>(ordered.size());
-      ordered.push_back(std::move(spec.nodes[static_cast<std::size_t>(i)]));
-    }
+std::vector<int> order_by_chains(FusedSpec& spec, const std::vector<bool>& is_number) {
+  std::vector<int> place;
+  std::vector<int> lengths = ChainFinder(spec, is_number).run(place);
+  std::vector<FusedNode> ordered(spec.nodes.size());
+  for (std::size_t i = 0; i < ordered.size(); ++i)
+    ordered[static_cast<std::size_t>(place[i])] = std::move(spec.nodes[i]);
   spec.nodes = std::move(ordered);
   auto move = [&](int& node) {
     if (node >= 0) node = place[static_cast<std::size_t>(node)];
@@ -111,6 +111,7 @@ void reorder(FusedSpec& spec, const std::vector<std::vector<int>>& chains) {
     for (int& operand : node.operands) move(operand);
   for (int& output : spec.outputs) move(output);
   for (FusedSpec::Part& part : spec.parts) move(part.node);
+  return lengths;
 }
 
 }  // namespace syncline::kernels

@@ -139,8 +139,7 @@ class Fuser {
     for (const Input& input : p_.inputs)
       is_number_.push_back(input.spread == Input::kScalar ||
                            (is_one_a_row(input) && input.dims.back() % p_.block == 0));
-    chains_ = find_chains(spec_, is_number_);
-    reorder(spec_, chains_);
+    chains_ = order_by_chains(spec_, is_number_);
     for (int i = 0; i < nodes_; ++i)
       for (const int operand : spec_.nodes[i].operands) last_use_[reg_of(operand)] = i;
   }
@@ -150,11 +149,10 @@ class Fuser {
     p_.code.reserve(chains_.size());
     p_.results.reserve(spec_.nodes.size());
     int next = 0;
-    for (const auto& chain : chains_) {
-      const int count = static_cast<int>(chain.size());
+    for (const int count : chains_) {
       if (runs_as_chain(next, count)) add_chain(next, count);
       else add(next);
-      next += static_cast<int>(chain.size());
+      next += count;
     }
     p_.cost = 0.15 * static_cast<double>(nodes_ + inputs_);
     return std::move(p_);
@@ -217,8 +215,7 @@ class Fuser {
   std::vector<bool> taken_as_numbers() const {
     std::vector<bool> only = is_number_;
     int next = 0;
-    for (const auto& chain : chains_) {
-      const int count = static_cast<int>(chain.size());
+    for (const int count : chains_) {
       if (!runs_as_chain(next, count))
         for (const int operand : spec_.nodes[next].operands)
           if (operand < 0) only[static_cast<std::size_t>(~operand)] = false;
@@ -329,8 +326,8 @@ class Fuser {
     }
   }
 
-  FusedSpec spec_;                        // nodes in chain order
-  std::vector<std::vector<int>> chains_;  // indices of nodes in the given order
+  FusedSpec spec_;           // nodes in chain order
+  std::vector<int> chains_;  // their lengths
   const int inputs_, nodes_;
   std::vector<int> last_use_;    // by register: the last reading node
   std::vector<bool> is_number_;  // by input: one element in each block

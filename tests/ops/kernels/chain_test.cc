@@ -103,10 +103,10 @@ std::int64_t differences(const Array& x, const Array& y) {
   return count_differences(x.data<double>(), y.data<double>(), x.size());
 }
 
-std::size_t chains_of(const FusedSpec& spec) {
+std::size_t chains_of(FusedSpec spec) {
   std::vector<bool> numbers;
   for (const Meta& input : spec.inputs) numbers.push_back(input.shape.size() == 1 && spec.space.size() > 1);
-  return find_chains(spec, numbers).size();
+  return order_by_chains(spec, numbers).size();
 }
 
 // Inputs 0, 1, 2: vectors of n elements; 3, 4: scalars.
