@@ -210,7 +210,7 @@ def report(measured):
             "## Prediction",
             "",
             "The node is the measured one, with a core for each rank and a spare one for transfers; **the networks are assumed**.",
-            "Random delays of ranks and traffic of other jobs are not in the model: the tables compare the schedules, not the speeds.",
+            "Random delays of ranks and traffic of other jobs are not in the model: the tables compare the schedules and promise no speed.",
             "",
             "![efficiency over ranks](scaling.svg)",
             "",

@@ -42,14 +42,17 @@ Options parse(int argc, char** argv) {
   app.add_option("--bandwidth", options.link.bandwidth, "of a node's link, in bytes/s")->check(CLI::PositiveNumber);
   app.add_option("--overhead", options.link.overhead, "of a message at its sender, in seconds")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--step", options.step,
-                 "simulates a training step in place of all-reduces: a JSON file of [\"compute\", seconds, 0], "
-                 "[\"submit\", bucket, bytes] and [\"wait\", bucket, 0]")
-      ->check(CLI::ExistingFile);
-  app.add_flag("--model", options.model_only, "the model only, of all-reduces");
+  CLI::Option* const step =
+      app.add_option("--step", options.step,
+                     "simulates a training step in place of all-reduces: a JSON file of [\"compute\", seconds, 0], "
+                     "[\"submit\", bucket, bytes] and [\"wait\", bucket, 0]")
+          ->check(CLI::ExistingFile);
+  CLI::Option* const model = app.add_flag("--model", options.model_only, "the model only, of all-reduces");
   app.add_flag("--json", options.json, "a line of JSON each");
   app.add_flag("--real", options.real,
-               "each rank has its own numbers, and all must get the same bits: takes nodes * ranks * bytes of memory");
+               "each rank has its own numbers, and all must get the same bits: takes ranks * bytes of memory")
+      ->excludes(step)
+      ->excludes(model);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
@@ -103,36 +106,25 @@ class Simulation {
       : job_({.node_of_rank = node_of_rank(nodes, options.ranks_a_node),
               .link = options.link,
               .lengths_only = !options.real}),
-        memory_(static_cast<std::size_t>(bytes / 4 + 1)) {
+        real_(options.real),
+        count_(static_cast<std::size_t>(bytes / 4 + 1)) {
     job_.run(of_all(make_memory(Kind::kSharedMemory, bytes)));
-    if (job_.shared_memory(0) != nullptr) data_ = job_.shared_memory(0);  // one for all ranks
-    if (!options.real) return;
-    if (job_.shared_memory(0) == nullptr) terms_.assign(static_cast<std::size_t>(job_.size()), memory_);
-    for (int r = 0; r < job_.size(); ++r) {
-      void* const shared = job_.shared_memory(r);
-      own_.push_back(shared != nullptr ? static_cast<float*>(shared) : terms_[static_cast<std::size_t>(r)].data());
-    }
+    if (job_.shared_memory(0) == nullptr) memory_.resize(count_ * static_cast<std::size_t>(real_ ? job_.size() : 1));
   }
 
   double seconds(std::int64_t bytes) {
-    if (own_.empty()) return job_.run(of_all(sum_of(bytes)));
+    if (real_) set_terms(bytes);
     std::vector<Collective> sums;
-    for (std::size_t r = 0; r < own_.size(); ++r) {
-      for (std::size_t i = 0; i < static_cast<std::size_t>(bytes / 4); ++i)
-        own_[r][i] = static_cast<float>((r * 2654435761 + i * 40503) % 1000003) / 1000 - 500;
-      sums.push_back(make_all_reduce({}, own_[r], bytes / 4, syncline::DType::kFloat32, Reduce::kSum));
-    }
+    for (int r = 0; r < job_.size(); ++r) sums.push_back(sum_of(bytes, r));
     const double seconds = job_.run(sums);
-    for (std::size_t r = 1; r < own_.size(); ++r)
-      if (std::memcmp(own_[r], own_[0], static_cast<std::size_t>(bytes)) != 0)
-        throw std::runtime_error(fmt::format("rank {}'s sum of {} bytes is not rank 0's", r, bytes));
+    if (real_) require_equal_sums(bytes);
     return seconds;
   }
   double seconds(const Step& step) {
     std::vector<VirtualAction> actions;
     for (const auto& [computes, begins, awaits] : step.actions) {
       actions.push_back({.seconds = computes, .awaits = awaits});
-      if (begins > 0) actions.back().begins = sum_of(begins);
+      if (begins > 0) actions.back().begins = sum_of(begins, 0);
     }
     return job_.run(of_all(actions));
   }
@@ -143,8 +135,24 @@ class Simulation {
     for (std::size_t r = 0; r < numbers.size(); ++r) numbers[r] = static_cast<int>(r) / ranks_a_node;
     return numbers;
   }
-  Collective sum_of(std::int64_t bytes) const {
-    return make_all_reduce({}, data_, bytes / 4, syncline::DType::kFloat32, Reduce::kSum);
+  // Of lengths, all ranks have one memory.
+  float* numbers_of(int rank) {
+    const int owner = real_ ? rank : 0;
+    void* const shared = job_.shared_memory(owner);
+    return shared != nullptr ? static_cast<float*>(shared) : &memory_[count_ * static_cast<std::size_t>(owner)];
+  }
+  void set_terms(std::int64_t bytes) {
+    for (std::int64_t r = 0; r < job_.size(); ++r)
+      for (std::int64_t i = 0; i < bytes / 4; ++i)
+        numbers_of(static_cast<int>(r))[i] = static_cast<float>((r * 2654435761 + i * 40503) % 1000003) / 1000 - 500;
+  }
+  void require_equal_sums(std::int64_t bytes) {
+    for (int r = 1; r < job_.size(); ++r)
+      if (std::memcmp(numbers_of(r), numbers_of(0), static_cast<std::size_t>(bytes / 4 * 4)) != 0)
+        throw std::runtime_error(fmt::format("rank {}'s sum of {} bytes is not rank 0's", r, bytes));
+  }
+  Collective sum_of(std::int64_t bytes, int rank) {
+    return make_all_reduce({}, numbers_of(rank), bytes / 4, syncline::DType::kFloat32, Reduce::kSum);
   }
   template <class Of>
   std::vector<Of> of_all(const Of& of_a_rank) const {
@@ -152,10 +160,9 @@ class Simulation {
   }
 
   VirtualJob job_;
-  std::vector<float> memory_;              // of ranks that are alone on their nodes
-  std::vector<std::vector<float>> terms_;  // their own memory, if real
-  std::vector<float*> own_;                // numbers of each rank, if real
-  void* data_ = memory_.data();
+  const bool real_;
+  const std::size_t count_;    // numbers of a rank
+  std::vector<float> memory_;  // of ranks that are alone on their nodes
 };
 
 void print(const Options& options, int nodes, std::int64_t bytes, std::optional<double> simulated) {

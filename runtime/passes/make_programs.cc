@@ -28,10 +28,8 @@ class ProgramMaker {
     const std::span<const Expr> nodes(task_.nodes.data(), task_.nodes.size() - reductions.size());
     spec_.space = local_.meta(nodes.back()).shape;
     spec_.nodes.reserve(nodes.size());
-    reserve_operands(task_.reads.size() + task_.strided_views.size());
     for (const Expr& value : nodes) {
       kernels::FusedNode node{&value.op(), value.node().attrs, {}, local_.meta(value)};
-      node.operands.reserve(value.node().inputs.size());
       for (const Expr& in : value.node().inputs) {
         const int inside = number_of(in);
         node.operands.push_back(inside >= 0 ? inside : operand(in));
@@ -41,7 +39,6 @@ class ProgramMaker {
     const std::span<const Expr> stored(task_.writes.data(), task_.writes.size() - reductions.size());
     add_outputs(stored);
     const std::vector<kernels::FusedProgram::Reduced> reduced = add_reduced(reductions, stored);
-    if (!spec_.strided_views.empty()) spec_.strided_views.resize(spec_.inputs.size());
     task_.reads = std::move(operands_);
     kernels::FusedProgram program = kernels::fuse(std::move(spec_));
     program.reduced = reduced;
@@ -52,12 +49,6 @@ class ProgramMaker {
   }
 
  private:
-  void reserve_operands(std::size_t count) {
-    values_.reserve(count);
-    operands_.reserve(count);
-    spec_.inputs.reserve(count);
-  }
-
   // The index of a node that is in the program so far, or -1. Programs are short: a search is faster than a table.
   int number_of(const Expr& value) const {
     for (std::size_t i = 0; i < spec_.nodes.size(); ++i)
@@ -104,10 +95,8 @@ class ProgramMaker {
         std::find(task_.strided_views.begin(), task_.strided_views.end(), value) != task_.strided_views.end();
     operands_.push_back(value.is<Fill>() ? element_of(value, memory_) : view ? value.input(0) : value);
     spec_.inputs.push_back(local_.meta(view ? value : operands_.back()));
-    if (view) {
-      spec_.strided_views.resize(spec_.inputs.size());
-      spec_.strided_views.back() = value.op().strided_view(value.node().attrs.get(), local_.meta(operands_.back()));
-    }
+    spec_.strided_views.push_back(
+        view ? value.op().strided_view(value.node().attrs.get(), local_.meta(operands_.back())) : StridedView{});
     return ~number;
   }
 

@@ -50,6 +50,15 @@ std::vector<std::vector<float>> terms_of(std::size_t ranks, std::size_t count) {
   return terms;
 }
 
+// All ranks get the bits of the canonical order.
+void check_sums(VirtualJob& job, std::size_t count) {
+  std::vector<std::vector<float>> data = terms_of(static_cast<std::size_t>(job.size()), count);
+  const std::vector<float> expected = sum_in_pairs(data);
+  job.run(sums_of(data));
+  for (const auto& own : data)
+    ASSERT_EQ(std::memcmp(own.data(), expected.data(), 4 * count), 0) << job.size() << " ranks, " << count;
+}
+
 // Layouts below and above the border between the two algorithms, with several blocks of ranks a node too.
 TEST(VirtualJob, SumsInOneOrderInEveryLayout) {
   std::vector<std::vector<int>> layouts{alone(2),
@@ -67,12 +76,7 @@ TEST(VirtualJob, SumsInOneOrderInEveryLayout) {
   for (const std::vector<int>& layout : layouts)
     for (const std::size_t count : {3ul, 20000ul, 300001ul}) {
       VirtualJob job({.node_of_rank = layout, .jitter = 20e-6});
-      std::vector<std::vector<float>> data = terms_of(layout.size(), count);
-      const std::vector<float> expected = sum_in_pairs(data);
-      const std::vector<Collective> collectives = sums_of(data);
-      job.run(collectives);
-      for (const auto& own : data)
-        ASSERT_EQ(std::memcmp(own.data(), expected.data(), 4 * count), 0) << layout.size() << " ranks, " << count;
+      ASSERT_NO_FATAL_FAILURE(check_sums(job, count));
     }
 }
 
@@ -83,12 +87,7 @@ TEST(VirtualJob, SumsTheNumbersOf1024Ranks) {
   for (const std::vector<int>& layout : {layout_of(std::vector<int>(256, 4)), layout_of(uneven)}) {
     ASSERT_EQ(layout.size(), 1024u);
     VirtualJob job({.node_of_rank = layout, .jitter = 20e-6});
-    for (const std::size_t count : {3ul, 20000ul}) {
-      std::vector<std::vector<float>> data = terms_of(layout.size(), count);
-      const std::vector<float> expected = sum_in_pairs(data);
-      job.run(sums_of(data));
-      for (const auto& own : data) ASSERT_EQ(std::memcmp(own.data(), expected.data(), 4 * count), 0) << count;
-    }
+    for (const std::size_t count : {3ul, 20000ul}) ASSERT_NO_FATAL_FAILURE(check_sums(job, count));
   }
 }
 
@@ -96,10 +95,7 @@ TEST(VirtualJob, SumsTheNumbersOf1024Ranks) {
 TEST(VirtualJob, ManyChunks) {
   for (const int nodes : {2, 9}) {
     VirtualJob job({.node_of_rank = alone(nodes), .jitter = 20e-6});
-    std::vector<std::vector<float>> data = terms_of(static_cast<std::size_t>(nodes), 3000003);
-    const std::vector<float> expected = sum_in_pairs(data);
-    job.run(sums_of(data));
-    for (const auto& own : data) ASSERT_EQ(std::memcmp(own.data(), expected.data(), 4 * expected.size()), 0);
+    ASSERT_NO_FATAL_FAILURE(check_sums(job, 3000003));
   }
 }
 
