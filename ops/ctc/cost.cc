@@ -312,7 +312,11 @@ struct CtcCostGrad {
       });
     });
   }
-  static constexpr NoGradient grad{"the cost's second derivative is not implemented, as in TensorFlow"};
+  static std::vector<Expr> grad(const Attrs&, const Expr&, const Expr&) {
+    fail<ValueError>(CtcCost::kName,
+                     " has no second derivative: leave its gradient out of what gradients() differentiates, "
+                     "or hold it fixed by stop_gradient");
+  }
 };
 
 std::vector<Expr> CtcCost::grad(const Attrs&, const Expr& y, const Expr& dy) {

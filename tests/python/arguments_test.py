@@ -100,3 +100,28 @@ def test_the_gradient_of_a_loss_over_an_open_class_axis():
     gradient = K.function([output, target], [K.gradients(loss, [output])[0]])([X, np.array([2, 0])])[0]
     share = np.exp(X) / np.exp(X).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(gradient, share - np.array([[0, 0, 1], [1, 0, 0]]), rtol=1e-10)
+
+
+@pytest.mark.parametrize("true", [np.True_, 1])
+def test_flags_of_any_type(true):
+    x, classes = np.array([[0.5, 1.0], [2.0, 3.0]], "float32"), np.array([[0.0, 1.0], [1.0, 0.0]], "float32")
+    for reduce in K.max, K.min, K.sum, K.prod, K.var, K.std, K.mean, K.logsumexp:
+        assert K.int_shape(reduce(K.constant(x), 1, true)) == (2, 1)
+    for reduce in K.any, K.all:
+        assert K.int_shape(reduce(K.constant(x > 1), 1, true)) == (2, 1)
+    for loss in K.categorical_crossentropy, K.binary_crossentropy:
+        assert (K.eval(loss(classes, x, true)) == K.eval(loss(classes, x, True))).all()
+    labels = np.array([1, 0])
+    of_labels = [K.eval(K.sparse_categorical_crossentropy(labels, x, flag)) for flag in (true, True)]
+    assert (of_labels[0] == of_labels[1]).all()
+    steps = np.full((1, 4, 3), 1 / 3, "float32")
+    assert len(K.ctc_decode(steps, [4], greedy=true, merge_repeated=true)[0]) == 1
+
+
+def test_the_cost_of_sequences_has_no_second_derivative():
+    logits = K.variable(np.random.RandomState(0).uniform(0.1, 1, (2, 4, 3)))
+    cost = K.ctc_batch_cost(np.array([[0, 1], [1, 0]]), K.softmax(logits), np.array([[4], [4]]), np.array([[2], [1]]))
+    gradient = K.gradients(K.sum(cost), [logits])[0]
+    with pytest.raises(ValueError, match="ctc_batch_cost has no second derivative"):
+        K.gradients(K.sum(K.square(gradient)), [logits])
+    assert K.gradients(K.sum(logits * K.stop_gradient(gradient)), [logits])[0] is not None

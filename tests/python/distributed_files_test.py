@@ -165,6 +165,22 @@ PROGRAMS = {
     lines = open("log.csv").read().split()
     assert len(lines) == 5 and lines[0] == "epoch,loss", lines
     """,
+    "log_again_after_an_error": """
+    class Fails(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            raise KeyError("of the program")
+    for fails in True, True, False, False:
+        if fails:
+            logger = keras.callbacks.CSVLogger("log.csv")
+        begin = time.monotonic()
+        try:
+            network().fit(x, y, epochs=2, verbose=0, callbacks=[logger, *([Fails()] if fails else [])])
+        except KeyError:
+            assert fails
+        assert time.monotonic() - begin < 30
+    network().fit(x, y, epochs=2, verbose=0, callbacks=[keras.callbacks.CSVLogger("log.csv")])
+    assert len(open("log.csv").read().split()) == 3
+    """,
     "fetched_once": """
     import tarfile
     os.environ["KERAS_HOME"] = os.path.abspath("home")

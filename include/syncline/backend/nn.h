@@ -22,7 +22,7 @@ struct ReluOptions {
   std::optional<double> max_value{};
   double threshold = 0;
 };
-// max_value for x >= max_value, x for threshold < x < max_value, alpha * (x - threshold) otherwise. Any numeric dtype.
+// min(x, max_value) for x >= threshold, alpha * (x - threshold) below. Any numeric dtype.
 Expr relu(const Expr& x, const ReluOptions& options = {});
 Expr elu(const Expr& x, double alpha = 1);  // x for x > 0, alpha * (exp(x) - 1) otherwise
 // Parameters that a step computes; they broadcast. An empty Expr means absent.

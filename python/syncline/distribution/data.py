@@ -26,6 +26,10 @@ def local_feeds():
       many rows as this rank's last batch, which may differ between ranks.
     - `predict` returns the rows of all ranks for each batch, which do not fit Keras's result array: use it outside of `local_feeds`.
     - `train_on_batch`, `test_on_batch`, `K.function`: outputs are global; a rank may feed fewer rows than others, or none.
+    - An input of a fixed number of rows (`batch_shape`, as for `stateful=True`) takes the whole batch, so a rank's own rows are refused.
+
+    Inside, `random` and `numpy.random` may differ between ranks, because threads draw from them. At the end all ranks get rank 0's states,
+    so a shuffle outside is the same on all ranks.
     """
     before = _core.local_feeds()
     _core.set_local_feeds(True)
@@ -33,6 +37,8 @@ def local_feeds():
         yield
     finally:
         _core.set_local_feeds(before)
+    if ranks.is_rank() and not before:
+        ranks.align_random_states()
 
 
 def shard(*values: Any):
@@ -175,7 +181,7 @@ class EvenSteps:
             return self._sequence[index]
         if self._without_rows is None:
             x, *others = _map(lambda array: array[:0], tuple(self._sequence[0]))
-            # Keras counts an empty array as one row, but a list of empty arrays as none.
+            # `fit_generator` counts an empty array as one row, but a list of empty arrays as none.
             self._without_rows = (x if isinstance(x, (list, dict)) else [x], *others)
         return self._without_rows
 

@@ -2,12 +2,14 @@
 of rank 0.
 
 The ranks compare digests of each batch of a generator and of each feed, because threads that draw from NumPy's generator make different
-batches on each rank. Inside Keras's loops a function compares its feeds at calls 1, 2, 4, 8, ..., and at every call after a difference,
+batches on each rank. The functions of Keras's loops compare their feeds at calls 1, 2, 4, 8, ..., and at every call after a difference,
 because all ranks cut arrays in the same way. Before each fit and each loop over generators, and after loops with threads, the random
-generators of all ranks get rank 0's state. Under `local_feeds` nothing is compared.
+generators of all ranks get rank 0's state. Under `local_feeds` nothing is compared, and the order of a Sequence's batches is rank 0's.
 """
 
 import functools
+import random
+import threading
 import time
 import warnings
 import zlib
@@ -56,6 +58,8 @@ def _first_difference(values):
     return None if ranks.first_difference([zlib.crc32(repr(digests).encode())]) is None else ranks.first_difference(digests)
 
 
+_FUNCTIONS_OF_LOOPS = ("train_function", "test_function", "predict_function")  # names that Keras gives them
+
 _call = _core.Function.__call__  # looked up once, because a call takes only a few microseconds
 
 
@@ -65,11 +69,11 @@ class Function(_core.Function):
     def __init__(self, inputs, outputs, updates, name, *others):
         super().__init__(inputs, outputs, updates, name, *others)
         self._names, self._name = [x.name.partition(":")[0] for x in inputs], name
-        self._calls, self._differs = 0, False
+        self._calls, self._differs, self._is_of_loop = 0, False, name in _FUNCTIONS_OF_LOOPS
 
     def __call__(self, inputs):
         self._calls = calls = self._calls + 1
-        if (self._differs or _Loop.depth == 0 or calls & (calls - 1) == 0) and _follows():
+        if (self._differs or not (self._is_of_loop and _Loop.all) or calls & (calls - 1) == 0) and _follows():
             inputs = self._agreed(inputs)
         return _call(self, inputs)
 
@@ -102,7 +106,8 @@ class _Batches:
 
     def __next__(self):
         if not _follows():
-            return next(self._batches)
+            batch = next(self._batches)
+            return _evaluable(batch) if _Loop.all and _Loop.all[-1].evaluates else batch
         try:
             batch = [next(self._batches)]
         except StopIteration:
@@ -117,11 +122,58 @@ class _Batches:
         return batch[0]
 
 
+class _NoRows:
+    """The inputs x of a batch without rows. `evaluate_generator` refuses such a batch, but it calls an x of length 0 one row."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def __len__(self):
+        return 0
+
+
+def _evaluable(batch):
+    x, *others = batch if isinstance(batch, (tuple, list)) else [None]
+    first = next(iter(x.values()), None) if isinstance(x, dict) else x[0] if isinstance(x, list) and x else x
+    return (_NoRows(x), *others) if getattr(first, "shape", (1,))[:1] == (0,) else batch
+
+
+class _Evaluated:
+    """The model of `evaluate_generator`, whose batches may have no rows."""
+
+    def __init__(self, model):
+        self._model = model
+
+    def __getattr__(self, name):
+        return getattr(self._model, name)
+
+    def test_on_batch(self, x, *arguments, **keywords):
+        return self._model.test_on_batch(x.x if isinstance(x, _NoRows) else x, *arguments, **keywords)
+
+
+# The generator of a queue's thread that shuffles the batches, the same on all ranks.
+_shuffler = threading.local()
+
+
+class _Random:
+    """The module random for Keras's queues."""
+
+    def __getattr__(self, name):
+        return getattr(random, name)
+
+    def shuffle(self, values):
+        generator = getattr(_shuffler, "generator", None)
+        if generator is None:
+            return random.shuffle(values)
+        random.shuffle(list(values))  # later numbers are those of one process
+        generator.shuffle(values)
+
+
 def _enqueuer(kind):
     """Subclass of Keras's queue of batches `kind` for several ranks."""
 
     class Enqueuer(kind):
-        _pool = None
+        _pool = _generator = None
 
         @property
         def executor_fn(self):
@@ -134,6 +186,17 @@ def _enqueuer(kind):
                 return self._pool
 
             self._make_pool = make and make_pool
+
+        def start(self, *arguments, **keywords):
+            if ranks.is_rank() and _core.local_feeds() and getattr(self, "shuffle", False):
+                # Threads of this rank may draw from `random`, so its state is not the other ranks'.
+                self._generator = random.Random()
+                self._generator.setstate(ranks.broadcast(random.getstate()))
+            super().start(*arguments, **keywords)
+
+        def _run(self):
+            _shuffler.generator = self._generator
+            super()._run()
 
         def get(self):
             return _Batches(super().get())
@@ -154,23 +217,25 @@ class _Loop:
     """Context of one of Keras's loops. An outermost loop begins with rank 0's random state if it draws random numbers, and ends with it
     if threads make the batches."""
 
-    depth = 0
+    all = []  # the loops that run, the innermost last
 
-    def __init__(self, threads, draws):
-        self._threads, self._draws = threads, draws
+    def __init__(self, threads, draws, evaluates):
+        self._threads, self._draws, self.evaluates = threads, draws, evaluates
 
     def __enter__(self):
-        if _Loop.depth == 0 and self._draws and _follows():
+        if not _Loop.all and self._draws and _follows():
             ranks.align_random_states()
-        _Loop.depth += 1
+        _Loop.all.append(self)
 
     def __exit__(self, kind, error, trace):
-        _Loop.depth -= 1
-        if _Loop.depth == 0 and self._threads and error is None and _follows():
+        _Loop.all.pop()
+        if not _Loop.all and self._threads and error is None and _follows():
             ranks.align_random_states()
 
 
 def _in_loop(function, threads=True, draws=True):
+    evaluates = function.__name__ == "evaluate_generator"
+
     @functools.wraps(function)
     def loop(model, source, *arguments, **keywords):
         from keras.engine.training_utils import is_sequence
@@ -179,8 +244,8 @@ def _in_loop(function, threads=True, draws=True):
         in_turn = keywords.get("workers") == 0 and hasattr(source, "__next__") and not is_sequence(source)
         if in_turn and not isinstance(source, _Batches):
             source = _Batches(source)
-        with _Loop(threads, draws):
-            return function(model, source, *arguments, **keywords)
+        with _Loop(threads, draws, evaluates):
+            return function(_Evaluated(model) if evaluates else model, source, *arguments, **keywords)
 
     return loop
 
@@ -194,6 +259,10 @@ def _generators(module):
         setattr(module, name, _in_loop(getattr(module, name)))
 
 
+def _queues(module):
+    module.random = _Random()
+
+
 def _arrays(module):
     module.fit_loop = _in_loop(module.fit_loop, threads=False)
     for name in ("test_loop", "predict_loop"):
@@ -203,4 +272,5 @@ def _arrays(module):
 def follow_rank_0():
     """Makes Keras's generators return rank 0's batches from now on."""
     after_import("keras.engine.training_generator", _generators)
+    after_import("keras.utils.data_utils", _queues)
     after_import("keras.engine.training_arrays", _arrays)

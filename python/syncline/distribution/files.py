@@ -28,6 +28,8 @@ _SECONDS, _SECONDS_AFTER_OTHERS = 60, 5
 # On ranks other than 0, by a file's number: how often this rank was to write it, and how often rank 0 has begun and completed it.
 _ours, _begun, _ended = collections.Counter(), collections.Counter(), collections.Counter()
 
+_open_files = {}  # by number: files of Keras's modules, and what closes them; one of a fit that raised stays open
+
 _temporary_names = {}  # random names made by tempfile, the latest last
 _TEMPORARY_NAMES = 1000
 
@@ -224,7 +226,13 @@ def _open(path, mode="r", *arguments, **keywords):
     """open() for modules of Keras: rank 0 writes the file, other ranks write to /dev/null."""
     if not _is_path(path) or not set(mode) & set("wax+") or _is_of_this_process(path):
         return io.open(path, mode, *arguments, **keywords)
-    _begin(path)
+    number = _number(path)
+    # If it is still open, its close() tells no other rank of its end: the new file's does.
+    earlier, close_earlier = _open_files.pop(number, (None, None))
+    if earlier is None:
+        _begin(path)
+    else:
+        earlier.close = close_earlier
     try:
         file = io.open(path if ranks.rank() == 0 else os.devnull, mode, *arguments, **keywords)
     except BaseException:
@@ -233,11 +241,12 @@ def _open(path, mode="r", *arguments, **keywords):
     close = file.close
 
     def close_for_all():
-        was_open = not file.closed
         close()
-        if was_open:
+        if _open_files.get(number, (None,))[0] is file:
+            del _open_files[number]
             _end(path, needed=False)
 
+    _open_files[number] = file, close
     file.close = close_for_all
     return file
 
@@ -257,6 +266,8 @@ def _callbacks(module):
     module.open = _open
     if hasattr(module, "io"):
         module.io = _Io()
+    if ranks.rank() != 0:
+        module.RemoteMonitor.on_epoch_end = lambda self, epoch, logs=None: None
 
 
 def _by_rank_0(module, name, parameter):

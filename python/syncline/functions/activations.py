@@ -183,7 +183,7 @@ def categorical_crossentropy(
         >>> K.eval(K.categorical_crossentropy([[0., 1.]], [[0.5, 0.5]])).round(3)
         array([0.693], dtype=float32)
     """
-    return _core.categorical_crossentropy(target, output, from_logits, axis)
+    return _core.categorical_crossentropy(target, output, bool(from_logits), axis)
 
 
 def sparse_categorical_crossentropy(
@@ -208,7 +208,7 @@ def sparse_categorical_crossentropy(
         >>> K.eval(K.sparse_categorical_crossentropy([1, 0], [[0.5, 0.5], [0.9, 0.1]])).round(3)
         array([0.693, 0.105], dtype=float32)
     """
-    return _core.sparse_categorical_crossentropy(target, output, from_logits, axis)
+    return _core.sparse_categorical_crossentropy(target, output, bool(from_logits), axis)
 
 
 def binary_crossentropy(target: TensorLike, output: TensorLike, from_logits: bool = False) -> Tensor:
@@ -229,7 +229,7 @@ def binary_crossentropy(target: TensorLike, output: TensorLike, from_logits: boo
         >>> K.eval(K.binary_crossentropy([1., 0.], [2., 0.], from_logits=True)).round(3)
         array([0.127, 0.693], dtype=float32)
     """
-    return _core.binary_crossentropy(target, output, from_logits)
+    return _core.binary_crossentropy(target, output, bool(from_logits))
 
 
 def in_top_k(predictions: TensorLike, targets: TensorLike, k: int) -> Tensor:

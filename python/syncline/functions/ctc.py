@@ -87,4 +87,4 @@ def ctc_decode(
         >>> K.eval(decoded[0])
         array([[ 0,  0, -1]])
     """
-    return _core.ctc_decode(y_pred, input_length, greedy, beam_width, top_paths, merge_repeated, _core.epsilon())
+    return _core.ctc_decode(y_pred, input_length, bool(greedy), beam_width, top_paths, bool(merge_repeated), _core.epsilon())

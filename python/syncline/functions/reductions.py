@@ -24,7 +24,7 @@ def max(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         >>> K.eval(K.max([[1., 5.], [7., 2.]], axis=1))
         array([5., 7.], dtype=float32)
     """
-    return _core.max(x, axis, keepdims)
+    return _core.max(x, axis, bool(keepdims))
 
 
 def min(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -44,7 +44,7 @@ def min(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         >>> K.eval(K.min([[1., 5.], [7., 2.]], axis=1))
         array([1., 2.], dtype=float32)
     """
-    return _core.min(x, axis, keepdims)
+    return _core.min(x, axis, bool(keepdims))
 
 
 def sum(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -66,7 +66,7 @@ def sum(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         >>> K.sum(K.zeros((2, 3)), axis=1, keepdims=True).shape
         (2, 1)
     """
-    return _core.sum(x, axis, keepdims)
+    return _core.sum(x, axis, bool(keepdims))
 
 
 def prod(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -86,7 +86,7 @@ def prod(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         >>> K.eval(K.prod([[1., 2.], [3., 4.]], axis=0))
         array([3., 8.], dtype=float32)
     """
-    return _core.prod(x, axis, keepdims)
+    return _core.prod(x, axis, bool(keepdims))
 
 
 def var(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -106,7 +106,7 @@ def var(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         >>> K.eval(K.var([[1., 3.], [2., 2.]], axis=1))
         array([1., 0.], dtype=float32)
     """
-    return _core.var(x, axis, keepdims)
+    return _core.var(x, axis, bool(keepdims))
 
 
 def std(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -126,7 +126,7 @@ def std(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         >>> K.eval(K.std([[1., 5.], [2., 2.]], axis=1))
         array([2., 0.], dtype=float32)
     """
-    return _core.std(x, axis, keepdims)
+    return _core.std(x, axis, bool(keepdims))
 
 
 def mean(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -146,7 +146,7 @@ def mean(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         >>> K.eval(K.mean([[1, 2], [3, 4]], axis=1))
         array([1.5, 3.5], dtype=float32)
     """
-    return _core.mean(x, axis, keepdims)
+    return _core.mean(x, axis, bool(keepdims))
 
 
 def any(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -166,7 +166,7 @@ def any(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         >>> K.eval(K.any([[0, 2], [0, 0]], axis=1))
         array([ True, False])
     """
-    return _core.any(x, axis, keepdims)
+    return _core.any(x, axis, bool(keepdims))
 
 
 def all(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -186,7 +186,7 @@ def all(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         >>> K.eval(K.all([[1, 2], [0, 3]], axis=1))
         array([ True, False])
     """
-    return _core.all(x, axis, keepdims)
+    return _core.all(x, axis, bool(keepdims))
 
 
 def logsumexp(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -206,7 +206,7 @@ def logsumexp(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tenso
         >>> K.eval(K.logsumexp([1000., 1000.], keepdims=True)).round(3)
         array([1000.693], dtype=float32)
     """
-    return _core.logsumexp(x, axis, keepdims)
+    return _core.logsumexp(x, axis, bool(keepdims))
 
 
 def argmax(x: TensorLike, axis: int = -1) -> Tensor:
