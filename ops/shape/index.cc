@@ -185,6 +185,14 @@ Expr cut(const Expr& x, const Dims& bounds, const std::vector<int>& picked) {
   });
 }
 
+// A negative index counts from the end, as a number does.
+Expr from_front(const Expr& index, const Dim& size) {
+  const Expr wide = cast(index, DType::kInt64);
+  const Expr end =
+      size.is_number() ? scalar(static_cast<double>(size.number()), DType::kInt64) : cast(size.tensor(), DType::kInt64);
+  return wide + cast(less(wide, scalar(0, DType::kInt64)), DType::kInt64) * end;
+}
+
 // Gathers elements along `axis`; the axes of `indices` replace it.
 Expr gather_along(const Expr& x, int axis, const Expr& indices) {
   if (!is_integer(indices.dtype()))
@@ -195,8 +203,9 @@ Expr gather_along(const Expr& x, int axis, const Expr& indices) {
   for (int i = 0; i < axis; ++i) back.push_back(indices.ndim() + i);
   for (int i = 0; i < indices.ndim(); ++i) back.push_back(i);
   for (int i = axis + 1; i < x.ndim(); ++i) back.push_back(indices.ndim() + i - 1);
-  if (axis == 0) return gather(x, indices);
-  return permute_dimensions(gather(permute_dimensions(x, front), indices), back);
+  const Expr places = indices.ndim() == 0 ? from_front(indices, dim(x, axis)) : indices;
+  if (axis == 0) return gather(x, places);
+  return permute_dimensions(gather(permute_dimensions(x, front), places), back);
 }
 
 // The positions of the `count` true elements of a bool vector.

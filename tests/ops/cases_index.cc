@@ -108,6 +108,16 @@ std::vector<OpCase> tensor_rows() {
                        });
                      },
                  .second_gradient = true};
+  OpCase from_end{.name = "index_scalar_tensor_from_the_end",
+                  .inputs = {{.shape = {5, 4}}, {.shape = {}, .dtype = DType::kInt8, .low = -5, .high = -1}},
+                  .build = [](const Exprs& x) { return index(x[0], {x[1]}); },
+                  .reference =
+                      [](std::span<const Tensor> in) {
+                        return tabulate({4}, [&](const Index& i) {
+                          return at(in[0], {5 + static_cast<std::int64_t>(at(in[1], {})), i[0]});
+                        });
+                      },
+                  .second_gradient = true};
   OpCase bounds{.name = "index_to_tensor",
                 .inputs = {{.shape = {5, 3}}},
                 .build =
@@ -125,7 +135,7 @@ std::vector<OpCase> tensor_rows() {
                .inputs = {{.shape = {5, 3}}},
                .build = [](const Exprs& x) { return index(shape(x[0]), {0}) * index(shape(x[0]), {-1}); },
                .reference = literal({}, {15})};
-  return {columns, scalars, bounds, sizes};
+  return {columns, scalars, from_end, bounds, sizes};
 }
 
 std::vector<OpCase> mask_rows() {

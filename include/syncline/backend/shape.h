@@ -50,9 +50,9 @@ struct Range {
 };
 struct NewAxis {};   // inserts an axis of size 1
 struct Ellipsis {};  // all axes that no other subscript names
-// A number takes one element (negative: from the end) and removes the axis. A tensor of integers takes the elements
-// with these indices; its axes replace that axis, and an index out of range throws ValueError when the step runs. A
-// mask, a bool tensor, covers as many axes as it has, and takes the elements where it is true, along one axis.
+// A number or scalar tensor takes one element (negative: from the end) and removes the axis. A tensor of integers takes
+// the elements with these indices; its axes replace that axis. An index out of range throws ValueError when the step
+// runs. A mask, a bool tensor, covers as many axes as it has, and takes the elements where it is true, along one axis.
 using Subscript = std::variant<std::int64_t, Range, NewAxis, Ellipsis, Expr>;
 // x[subscripts...]: index(x, {Ellipsis{}, Range{1, -1}, -1}). Axes without a subscript are taken whole. Throws
 // ValueError for a number out of range and for too many subscripts, ShapeError for a mask that does not fit, and
