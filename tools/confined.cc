@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <new>
 #include <string_view>
@@ -167,7 +168,8 @@ Limits resolved(Limits limits, const std::vector<std::string>& files) {
   };
   for (const std::string& file : files) {
     add(file);
-    for (const std::string& shard : io::shard_files(file)) add(shard);
+    std::error_code ignored;  // of a file that is missing
+    for (const std::string& shard : io::shard_files(std::filesystem::canonical(file, ignored))) add(shard);
   }
   if (limits.memory == 0) limits.memory = 1024 + 4 * (bytes / kMiB);
   if (limits.seconds == 0) limits.seconds = 60 + bytes / 20'000'000;

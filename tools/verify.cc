@@ -41,7 +41,7 @@ int verify(const std::string& file, const Limits& limits) {
   std::string answer;
   try {
     answer = run_confined({file}, limits, [&] { return answer_of(file); });
-  } catch (const ConfinementError& error) {
+  } catch (const Error& error) {
     answer = fmt::format("{}{}\n", kUnreadable, error.what());
   }
   const int status = answer.at(0) - '0';

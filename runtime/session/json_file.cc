@@ -35,6 +35,8 @@ nlohmann::ordered_json read_json_file(const std::string& path, const char* advic
     return nlohmann::ordered_json::parse(text);
   } catch (const nlohmann::json::parse_error& e) {
     fail<IoError>(path, ": is not valid JSON at ", position(text, e.byte), "; correct it, or remove it");
+  } catch (const nlohmann::json::exception&) {
+    fail<IoError>(path, ": has a number beyond those of float64; correct it, or remove it");
   }
 }
 

@@ -17,8 +17,10 @@ using Json = nlohmann::ordered_json;
 
 template <auto Member>
 void set_seconds(const Json& value, KerasJson& found) {
-  if (value.is_number() && value.get<double>() > 0) found.comm.*Member = value.get<double>();
-  else fail<ValueError>("give a positive number of seconds");
+  constexpr double kMost = 1e9;  // nanoseconds must fit 64 bits
+  if (value.is_number() && value.get<double>() > 0 && value.get<double>() <= kMost)
+    found.comm.*Member = value.get<double>();
+  else fail<ValueError>("give a positive number of seconds, at most 1e9");
 }
 
 template <auto Member>

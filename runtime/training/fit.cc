@@ -140,10 +140,12 @@ Ended Fit::run() {
 
 void Fit::train() {
   for (Callback* callback : options_.callbacks) callback->on_train_begin(*this);
-  while (!stopping_ && state_.counts.epoch < options_.epochs && !at_limit()) {
+  // A training that was saved at the limit may still have to end its epoch.
+  const auto epoch_is_over = [&] { return state_.counts.step == steps_of_epoch(); };
+  while (!stopping_ && state_.counts.epoch < options_.epochs && (!at_limit() || epoch_is_over())) {
     for (Callback* callback : options_.callbacks) callback->on_epoch_begin(*this, state_.counts.epoch);
-    while (!stopping_ && state_.counts.step < steps_of_epoch() && !at_limit()) run_step();
-    if (state_.counts.step == steps_of_epoch() && !paused_) end_epoch();
+    while (!stopping_ && !epoch_is_over() && !at_limit()) run_step();
+    if (epoch_is_over() && !paused_) end_epoch();
   }
   for (Callback* callback : options_.callbacks) callback->on_train_end(*this);
 }

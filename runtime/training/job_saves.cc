@@ -32,6 +32,8 @@ using namespace std::chrono_literals;
 // mpirun kills the remaining ranks two seconds after a rank has died.
 constexpr auto kLongestEmergency = 2s;
 constexpr auto kLook = 20ms;
+// Ranks that have errors of their own look in turn, within this time, whether another one has told of its error.
+constexpr std::chrono::microseconds kOneTells = 1s;
 
 constexpr const char* kNoMemory = "no memory for a copy of the variables to save";
 
@@ -110,9 +112,11 @@ void Job::Saves::compare_setting() {
 }
 
 void Job::Saves::on_train_begin(Fit& fit) {
+  last_failed_ = no_memory_ = false;
   std::string error;
   try {
     if (first_) begin(fit);
+    begun_ = first_;
   } catch (const std::exception& e) {
     error = e.what();
   }
@@ -142,7 +146,6 @@ void Job::Saves::begin(const Fit& fit) {
 // The all-reduce of the words overlaps the step.
 void Job::Saves::on_step_begin(Fit& fit) {
   if (ticket_ != 0) agreed_request();  // left by a failed step whose error the caller caught
-  metric_.reset();
   const Request request = options_.requests != nullptr ? options_.requests->pending() : Request::kNone;
   *words_ = {static_cast<std::int32_t>(request), shards_ ? shards_->state() : 0};
   if (options_.wire == nullptr || options_.wire->size() == 1) return;
@@ -182,12 +185,23 @@ void Job::Saves::note_plan(const Fit& fit) {
 
 void Job::Saves::on_epoch_end(Fit& fit, std::int64_t, Logs& logs) {
   if (!options_.monitor.empty()) metric_ = logs.monitored("Job", options_.monitor);
+  metric_at_ = fit.counts();
   save(fit);
+}
+
+// Empty within an epoch.
+std::optional<double> Job::Saves::metric_of(const Fit& fit) const {
+  return metric_at_ == fit.counts() ? metric_ : std::nullopt;
 }
 
 void Job::Saves::save(const Fit& fit) {
   if (saved_ == fit.counts()) return;
+  saved_.reset();  // until the save has begun: it waits for other ranks, which may die
+  begin_save(fit);
   saved_ = fit.counts();
+}
+
+void Job::Saves::begin_save(const Fit& fit) {
   no_memory_ = false;
   settle();
   wait_for_index();
@@ -197,7 +211,7 @@ void Job::Saves::save(const Fit& fit) {
   try {
     io::Checkpoint checkpoint = snapshot(options_.model, fit, options_.wire, own);
     if (!own) return;
-    checkpoint.metric = metric_;
+    checkpoint.metric = metric_of(fit);
     wait_for_writer();
     saver_->save(checkpoint);
   } catch (const std::bad_alloc&) {
@@ -288,6 +302,7 @@ void Job::Saves::on_failure(Fit& fit, const std::exception& error) noexcept {
   try {
     if (options_.wire == nullptr || options_.wire->lowest_living()) survive(fit, error);
     else if (rank_is_missing(error)) wait_for_survivor(*options_.wire);
+    else if (!ranks_disagree(error)) tell_own_error(fit, error);
   } catch (const std::exception& e) {
     say(e.what());
   }
@@ -308,9 +323,20 @@ void Job::Saves::survive(const Fit& fit, const std::exception& error) {
   if (file_.empty()) file_ = folder_.latest();
   // After the death of a rank the job may restart: from the checkpoint or, if there is none, from the beginning.
   const bool again = rank_is_missing(error);
-  // No exit code: mpirun exits with that of the dead rank.
-  if (again) tell("saved", {}, counts_of_file(fit), reason);
+  const std::optional<Status> told = again ? read_status(options_.folder) : std::nullopt;
+  if (told && told->state == "failed") tell("failed", told->exit_code, fit.counts(), told->reason);
+  else if (again) tell("saved", {}, counts_of_file(fit), reason);  // mpirun exits with the code of the dead rank
   else tell("failed", exit_code_of(error), fit.counts(), reason);
+}
+
+// On a rank that is not the lowest living one, which sees only that this rank leaves. It tells of an error that all
+// ranks have itself, and needs time for that.
+void Job::Saves::tell_own_error(const Fit& fit, const std::exception& error) {
+  std::this_thread::sleep_for(kOneTells * options_.wire->rank() / options_.wire->size());
+  const std::optional<Status> told = read_status(options_.folder);
+  if (!told || told->state != "running") return;
+  if (file_.empty()) file_ = folder_.latest();
+  tell("failed", exit_code_of(error), fit.counts(), join_text("rank ", options_.wire->rank(), ": ", error.what()));
 }
 
 // Where a restart resumes: scripts compare these counts to detect a job that makes no progress.
@@ -342,7 +368,9 @@ void Job::Saves::save_now(const Fit& fit) {
   if (step == 0) return;
   if (is_divided(options_.model))
     fail<IoError>("step ", step, " cannot be saved: the value of a variable is divided over ranks that are gone");
-  file_ = saved_file([&] { return folder_.save(snapshot(options_.model, fit, nullptr, io::Shard{})); });
+  io::Checkpoint checkpoint = snapshot(options_.model, fit, nullptr, io::Shard{});
+  checkpoint.metric = metric_of(fit);
+  file_ = saved_file([&] { return folder_.save(checkpoint); });
   const int rank = options_.wire == nullptr ? 0 : options_.wire->rank();
   say(join_text("rank ", rank, " has saved the last finished step, ", step, ", in ", file_));
 }

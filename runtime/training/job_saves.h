@@ -38,6 +38,8 @@ class Job::Saves {
   Request agreed_request();
   void note_plan(const Fit& fit);
   void save(const Fit& fit);
+  void begin_save(const Fit& fit);
+  std::optional<double> metric_of(const Fit& fit) const;
   void wait_for_writer();
   void settle();
   void wait_for_index();
@@ -50,6 +52,7 @@ class Job::Saves {
   void tell(const std::string& state, std::optional<int> exit_code, const io::TrainingState& counts,
             const std::string& reason) const;
   void survive(const Fit& fit, const std::exception& error);
+  void tell_own_error(const Fit& fit, const std::exception& error);
   bool save_before_is_whole(const Fit& fit);
   void save_now(const Fit& fit);
   io::TrainingState counts_of_file(const Fit& fit) const;
@@ -58,15 +61,16 @@ class Job::Saves {
   std::optional<io::FolderLock> lock_;  // on rank 0
   io::CheckpointFolder folder_;
   const bool first_;          // this is rank 0
-  bool begun_ = false;        // the folder exists
+  bool begun_ = false;        // the folder exists, and the status says that the training runs
   bool last_failed_ = false;  // the last checkpoint could not be written
   bool no_memory_ = false;    // the last save had no memory for its copy
   std::uint64_t plan_ = 0, plan_before_ = 0;
   std::optional<std::string> setting_before_;  // of the resumed checkpoint; "": unknown
   std::unique_ptr<ShardSaves> shards_;         // null: one file
-  std::optional<double> metric_;               // of the epoch that has just ended, until the next step
-  std::optional<io::TrainingState> saved_;     // of the last save begun
-  std::string file_;                           // the newest checkpoint; the saver's thread sets it
+  std::optional<double> metric_;               // of the epoch that ended at metric_at_
+  io::TrainingState metric_at_;
+  std::optional<io::TrainingState> saved_;  // of the last save begun
+  std::string file_;                        // the newest checkpoint; the saver's thread sets it
   struct Words {
     std::int32_t request, shards;
   };

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <span>
 
@@ -33,6 +34,17 @@ void write_status(const std::string& folder, const Status& status) {
     if (!std::filesystem::exists(path)) throw;
     io::replace_text_in_place(path, bytes);
   }
+}
+
+std::optional<Status> read_status(const std::string& folder) {
+  std::ifstream file(folder + "/status.json");
+  const auto text = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  if (!text.is_object() || !text.contains("state") || !text["state"].is_string()) return {};
+  Status status;
+  status.state = text["state"];
+  if (text.contains("exit_code") && text["exit_code"].is_number_integer()) status.exit_code = text["exit_code"];
+  if (text.contains("reason") && text["reason"].is_string()) status.reason = text["reason"];
+  return status;
 }
 
 }  // namespace syncline::training

@@ -1,7 +1,8 @@
 // The status file of a job: `status.json` in its checkpoint folder. Scripts read from it how the job ended and whether
 // to requeue it. docs/jobs.md lists the fields.
 //
-// One rank writes the file. Each write replaces the whole file; on a full disk it overwrites the text in place.
+// Rank 0 writes the file, or, when ranks end, one that still runs. Each write replaces the whole file; on a full disk
+// it overwrites the text in place.
 #pragma once
 
 #include <optional>
@@ -22,5 +23,8 @@ struct Status {
 
 // Throws IoError; a failed replacement keeps the old file.
 void write_status(const std::string& folder, const Status& status);
+
+// The state, exit code and reason of the status file; empty if it is missing or damaged.
+std::optional<Status> read_status(const std::string& folder);
 
 }  // namespace syncline::training

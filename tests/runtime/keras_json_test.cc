@@ -262,6 +262,10 @@ TEST_F(KerasJsonFile, OptionsOfTheWireStandInTheFileOrTheEnvironment) {
   environment_.erase("SYNCLINE_BUCKET");
   expect_contains(refusal<ValueError>(R"({"syncline": {"bucket": "big"}})"),
                   path() + ": \"syncline.bucket\" is \"big\"; give a number of bytes");
+  environment_["SYNCLINE_WAIT_LIMIT"] = "1e10";  // more nanoseconds than 64 bits hold
+  expect_contains(message_of<ValueError>([&] { write("{}"), load(); }),
+                  "SYNCLINE_WAIT_LIMIT is '1e10'; give a positive number of seconds, at most 1e9");
+  environment_.erase("SYNCLINE_WAIT_LIMIT");
   environment_["SYNCLINE_BACKGROUND"] = "no";
   expect_contains(message_of<ValueError>([&] { write("{}"), load(); }),
                   "SYNCLINE_BACKGROUND is 'no'; give true or false");
@@ -271,6 +275,7 @@ TEST_F(KerasJsonFile, AMalformedFileNamesItselfAndThePlace) {
   expect_contains(refusal<IoError>("{\"floatx\": \"float32\",\n  epsilon: 1}"),
                   path() + ": is not valid JSON at line 2, column 3");
   expect_contains(refusal<IoError>(""), path() + ": is not valid JSON at line 1, column 1");
+  expect_contains(refusal<IoError>("{\"epsilon\": 1e999}"), path() + ": has a number beyond");
   expect_contains(refusal<ValueError>("[1]"), path() + ": holds [1]");
 }
 

@@ -188,6 +188,22 @@ TEST_F(FitTest, MaxStepsCountsFromTheBeginning) {
   EXPECT_EQ(fit.counts().global_step, 8) << "nothing was left to do";
 }
 
+TEST_F(FitTest, APausedTrainingAtMaxStepsStillEndsItsEpoch) {
+  witness_.pause_at = "step end 6";
+  SmallFit small(3, {&witness_});
+  FitOptions options = small.fit->options();
+  options.max_steps = 6;
+  Fit paused(options);
+  EXPECT_EQ(paused.run(), Ended::kPaused);
+  EXPECT_EQ(paused.counts().step, 6);
+  witness_ = {};
+  Fit resumed(options);
+  resumed.set_state(paused.state());
+  EXPECT_EQ(resumed.run(), Ended::kFinished);
+  EXPECT_EQ(witness_.seen, (std::vector<std::string>{"train begin", "epoch begin 0", "epoch end 0", "train end"}));
+  EXPECT_EQ(resumed.counts().epoch, 1);
+}
+
 TEST_F(FitTest, RefusesAStateOfOtherBatches) {
   SmallFit small(1, {});
   FitState other = small.fit->state();
