@@ -165,8 +165,10 @@ HWY_AFTER_NAMESPACE();
 #include "ops/graph/op.h"
 #include "ops/kernels/copy/bytes.h"
 #include "ops/kernels/parallel.h"
+#include "syncline/backend/core.h"
 #include "syncline/backend/ctc.h"
 #include "syncline/backend/math.h"
+#include "syncline/backend/reduce.h"
 #include "syncline/backend/shape.h"
 
 namespace syncline {
@@ -312,12 +314,32 @@ struct CtcCostGrad {
       });
     });
   }
-  static std::vector<Expr> grad(const Attrs&, const Expr&, const Expr&) {
-    fail<ValueError>(CtcCost::kName,
-                     " has no second derivative: leave its gradient out of what gradients() differentiates, "
-                     "or hold it fixed by stop_gradient");
-  }
+  static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy);
 };
+
+// The derivative of the cost's gradient by the logits, which only refuses to be computed. Loops and branches
+// differentiate by more than they need, so it must not be refused earlier.
+struct CtcSecondDerivative {
+  static constexpr std::string_view kName = "ctc_second_derivative";
+  using Attrs = NoAttrs;
+  static constexpr std::tuple<> fields{};
+  static Meta infer(const Attrs&, std::span<const Meta> in) { return in[0]; }
+  static Placed place(const Attrs&, const PlaceArgs& args) { return place_elementwise(args); }
+  static bool may_refuse(const Attrs&, std::span<const Meta>) { return true; }
+  static void run(const Attrs&, const KernelArgs&) {
+    fail<ValueError>(
+        CtcCost::kName,
+        " has no second derivative: compute no gradient of its gradient, or hold that fixed by stop_gradient");
+  }
+  static constexpr NoGradient grad{"it is refused"};
+};
+
+// The gradient is linear in the upstream gradient, the last input.
+std::vector<Expr> CtcCostGrad::grad(const Attrs&, const Expr& y, const Expr& dy) {
+  std::vector<Expr> inputs = y.node().inputs;
+  inputs[kUpstream] = ones_like(inputs[kUpstream]);
+  return {apply<CtcSecondDerivative>({dy}), {}, {}, {}, sum(apply<CtcCostGrad>(inputs) * dy, {1, 2})};
+}
 
 std::vector<Expr> CtcCost::grad(const Attrs&, const Expr& y, const Expr& dy) {
   std::vector<Expr> inputs = y.node().inputs;
@@ -327,6 +349,7 @@ std::vector<Expr> CtcCost::grad(const Attrs&, const Expr& y, const Expr& dy) {
 
 SYNCLINE_REGISTER_OP(CtcCost)
 SYNCLINE_REGISTER_OP(CtcCostGrad)
+SYNCLINE_REGISTER_OP(CtcSecondDerivative)
 
 }  // namespace
 

@@ -38,11 +38,22 @@ struct Options {
 };
 
 // Ops that occur only in plans, or in few gradients.
-const std::set<std::string_view> kNotDrawn{
-    "all_gather", "all_reduce", "copy",       "interleave",  "own_rows",    "own_part",          "true_at",
-    "choose",     "condition",  "dot_packed", "pack_matrix", "linear_scan", "sparse_joined_part"};
-// Only a third derivative would differentiate the first; the second refuses it.
-const std::set<std::string_view> kNotDifferentiated{"max_pool_gather", "ctc_batch_cost_grad"};
+const std::set<std::string_view> kNotDrawn{"all_gather",
+                                           "all_reduce",
+                                           "copy",
+                                           "interleave",
+                                           "own_rows",
+                                           "own_part",
+                                           "true_at",
+                                           "choose",
+                                           "condition",
+                                           "dot_packed",
+                                           "pack_matrix",
+                                           "linear_scan",
+                                           "sparse_joined_part",
+                                           "ctc_second_derivative"};
+// Ops of second derivatives: only a third derivative would differentiate them.
+const std::set<std::string_view> kNotDifferentiated{"max_pool_gather"};
 
 // The report of a child to its parent, in shared memory.
 struct Shared {

@@ -123,5 +123,14 @@ def test_the_cost_of_sequences_has_no_second_derivative():
     cost = K.ctc_batch_cost(np.array([[0, 1], [1, 0]]), K.softmax(logits), np.array([[4], [4]]), np.array([[2], [1]]))
     gradient = K.gradients(K.sum(cost), [logits])[0]
     with pytest.raises(ValueError, match="ctc_batch_cost has no second derivative"):
-        K.gradients(K.sum(K.square(gradient)), [logits])
-    assert K.gradients(K.sum(logits * K.stop_gradient(gradient)), [logits])[0] is not None
+        K.eval(K.gradients(K.sum(K.square(gradient)), [logits])[0])
+    assert np.isfinite(K.eval(K.gradients(K.sum(logits * K.stop_gradient(gradient)), [logits])[0])).all()
+    # By the factor of each sample's cost, of which the gradient is linear.
+    factor = K.variable(np.array([[2.0], [3.0]]))
+    scaled = K.gradients(K.sum(cost * factor), [logits])[0]
+    by_factor = K.eval(K.gradients(K.sum(scaled * scaled / 2), [factor])[0])
+    np.testing.assert_allclose(by_factor.ravel(), [2, 3] * (K.eval(gradient) ** 2).sum((1, 2)), 1e-5)
+    # A loop needs no derivative by its elements here.
+    w = K.variable(2.0)
+    norms = K.map_fn(lambda f: w * K.sum(K.square(f * gradient)), factor)
+    np.testing.assert_allclose(K.eval(K.gradients(K.sum(norms), [w])[0]), 13 * (K.eval(gradient) ** 2).sum(), 1e-5)

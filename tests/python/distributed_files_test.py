@@ -181,6 +181,26 @@ PROGRAMS = {
     network().fit(x, y, epochs=2, verbose=0, callbacks=[keras.callbacks.CSVLogger("log.csv")])
     assert len(open("log.csv").read().split()) == 3
     """,
+    # The loggers whose `fit` has raised are collected on one rank only.
+    "log_again_after_a_collection": """
+    import gc
+    class Fails(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            raise KeyError("of the program")
+    def fail():
+        try:
+            network().fit(x, y, verbose=0, callbacks=[keras.callbacks.CSVLogger("log.csv"), Fails()])
+        except KeyError as error:
+            kept = error  # a reference cycle
+    for who in 0, 1:
+        fail()
+        if rank == who:
+            gc.collect()
+        begin = time.monotonic()
+        network().fit(x, y, epochs=2, verbose=0, callbacks=[keras.callbacks.CSVLogger("log.csv")])
+        assert len(open("log.csv").read().split()) == 3
+        assert time.monotonic() - begin < 30
+    """,
     "fetched_once": """
     import tarfile
     os.environ["KERAS_HOME"] = os.path.abspath("home")

@@ -59,6 +59,14 @@ PROGRAMS = {
         assert source.epochs == 6, source.epochs
         model.predict_generator(source)
         assert source.epochs == 7, source.epochs
+
+    class Duck:  # Keras takes it for a Sequence
+        use_sequence_api = True
+        def __len__(self):
+            return 2
+        def __getitem__(self, i):
+            return np.ones((2, 1)), np.ones((2, 1))
+    network().evaluate_generator(Duck())
     """,
     "batches_are_shuffled_alike": """
     class Drawing(Batches):
@@ -136,6 +144,15 @@ PROGRAMS = {
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         network().fit(np.ones((8, 1)), np.ones((8, 1)), batch_size=2, verbose=0, callbacks=[Calls()])
+
+    other = network()
+    class Predicts(keras.callbacks.Callback):
+        def on_batch_end(self, batch, logs=None):
+            value = other.predict_on_batch(np.full((2, 1), 1.0 + (rank if batch == 2 else 0)))
+            assert (value == 1).all(), value
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        network().fit(np.ones((8, 1)), np.ones((8, 1)), batch_size=2, verbose=0, callbacks=[Predicts()])
     """,
 }
 

@@ -21,7 +21,7 @@ struct CtcOptions {
 // label_length count, but the blank or a larger number ends the sequence earlier. A step throws ValueError for a
 // negative label, a label after the end, a label_length larger than y_true's, and an input_length too short for the
 // labels: one step per label, plus one between equal neighbours. Without labels the probability is that of blanks only.
-// There is no second derivative: gradients() of a gradient throws ValueError.
+// There is no second derivative: a step that needs it throws ValueError.
 Expr ctc_batch_cost(const Expr& y_true, const Expr& y_pred, const Expr& input_length, const Expr& label_length,
                     const CtcOptions& options = {});
 

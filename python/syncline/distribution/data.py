@@ -28,8 +28,8 @@ def local_feeds():
     - `train_on_batch`, `test_on_batch`, `K.function`: outputs are global; a rank may feed fewer rows than others, or none.
     - An input of a fixed number of rows (`batch_shape`, as for `stateful=True`) takes the whole batch, so a rank's own rows are refused.
 
-    Inside, `random` and `numpy.random` may differ between ranks, because threads draw from them. At the end all ranks get rank 0's states,
-    so a shuffle outside is the same on all ranks.
+    Inside, `random` and `numpy.random` may differ between ranks, because threads draw from them. At its end (without an exception) all
+    ranks get rank 0's states, so a shuffle outside is the same on all ranks.
     """
     before = _core.local_feeds()
     _core.set_local_feeds(True)

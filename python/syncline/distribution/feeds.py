@@ -58,8 +58,6 @@ def _first_difference(values):
     return None if ranks.first_difference([zlib.crc32(repr(digests).encode())]) is None else ranks.first_difference(digests)
 
 
-_FUNCTIONS_OF_LOOPS = ("train_function", "test_function", "predict_function")  # names that Keras gives them
-
 _call = _core.Function.__call__  # looked up once, because a call takes only a few microseconds
 
 
@@ -69,11 +67,11 @@ class Function(_core.Function):
     def __init__(self, inputs, outputs, updates, name, *others):
         super().__init__(inputs, outputs, updates, name, *others)
         self._names, self._name = [x.name.partition(":")[0] for x in inputs], name
-        self._calls, self._differs, self._is_of_loop = 0, False, name in _FUNCTIONS_OF_LOOPS
+        self._calls, self._differs = 0, False
 
     def __call__(self, inputs):
         self._calls = calls = self._calls + 1
-        if (self._differs or not (self._is_of_loop and _Loop.all) or calls & (calls - 1) == 0) and _follows():
+        if (self._differs or calls & (calls - 1) == 0 or not _Loop.calls(self)) and _follows():
             inputs = self._agreed(inputs)
         return _call(self, inputs)
 
@@ -133,7 +131,7 @@ class _NoRows:
 
 
 def _evaluable(batch):
-    x, *others = batch if isinstance(batch, (tuple, list)) else [None]
+    x, *others = batch if isinstance(batch, (tuple, list)) and len(batch) else [None]
     first = next(iter(x.values()), None) if isinstance(x, dict) else x[0] if isinstance(x, list) and x else x
     return (_NoRows(x), *others) if getattr(first, "shape", (1,))[:1] == (0,) else batch
 
@@ -202,13 +200,15 @@ def _enqueuer(kind):
             return _Batches(super().get())
 
         def stop(self, timeout=None):
-            super().stop(timeout)
-            # Keras's threads would finish the queued batches, and draw random numbers meanwhile.
-            if self._pool is not None and not self.use_multiprocessing:
-                self._pool.terminate()
-                end = time.monotonic() + _SECONDS_FOR_A_BATCH
-                for thread in self._pool._pool:
-                    thread.join(max(0, end - time.monotonic()))
+            try:
+                super().stop(timeout)
+            finally:
+                # Keras's threads would finish the queued batches, and draw random numbers meanwhile.
+                if self._pool is not None and not self.use_multiprocessing:
+                    self._pool.terminate()
+                    end = time.monotonic() + _SECONDS_FOR_A_BATCH
+                    for thread in self._pool._pool:
+                        thread.join(max(0, end - time.monotonic()))
 
     return Enqueuer
 
@@ -219,8 +219,17 @@ class _Loop:
 
     all = []  # the loops that run, the innermost last
 
-    def __init__(self, threads, draws, evaluates):
-        self._threads, self._draws, self.evaluates = threads, draws, evaluates
+    def __init__(self, model, source, threads, draws, evaluates):
+        self._model, self._source, self._threads, self._draws, self.evaluates = model, source, threads, draws, evaluates
+
+    @classmethod
+    def calls(cls, function):
+        """Whether the innermost loop calls this function, not a callback."""
+        if not cls.all:
+            return False
+        loop = cls.all[-1]  # a loop over arrays has its function as `source`
+        own = vars(loop._model)
+        return function is loop._source or function is own.get("train_function") or function is own.get("test_function")
 
     def __enter__(self):
         if not _Loop.all and self._draws and _follows():
@@ -244,7 +253,7 @@ def _in_loop(function, threads=True, draws=True):
         in_turn = keywords.get("workers") == 0 and hasattr(source, "__next__") and not is_sequence(source)
         if in_turn and not isinstance(source, _Batches):
             source = _Batches(source)
-        with _Loop(threads, draws, evaluates):
+        with _Loop(model, source, threads, draws, evaluates):
             return function(_Evaluated(model) if evaluates else model, source, *arguments, **keywords)
 
     return loop

@@ -122,11 +122,9 @@ def _limit(begun, others):
 
 
 def _give_up(path):
-    """Called instead of _end() if the file cannot be opened: no rank waits for it."""
+    """Called instead of _end() if the file cannot be opened. This rank does not wait for it, and the others see that rank 0 has ended."""
     if ranks.is_rank() and ranks.rank() == 0:
         _core.post_note(_number(path) | 1)
-    elif ranks.is_rank():
-        _ours[_number(path)] -= 1
 
 
 def _state(path):
@@ -227,21 +225,29 @@ def _open(path, mode="r", *arguments, **keywords):
     if not _is_path(path) or not set(mode) & set("wax+") or _is_of_this_process(path):
         return io.open(path, mode, *arguments, **keywords)
     number = _number(path)
-    # If it is still open, its close() tells no other rank of its end: the new file's does.
-    earlier, close_earlier = _open_files.pop(number, (None, None))
+    earlier, close_earlier = _open_files.get(number, (None, None))
     if earlier is None:
         _begin(path)
     else:
-        earlier.close = close_earlier
+        with contextlib.suppress(OSError, ValueError):
+            earlier.flush()  # else it would write over the new file's text when it is collected
     try:
         file = io.open(path if ranks.rank() == 0 else os.devnull, mode, *arguments, **keywords)
     except BaseException:
-        _give_up(path)
+        if earlier is None:
+            _give_up(path)
         raise
+    if earlier is not None:
+        earlier.close = close_earlier  # the new file's close() tells of the end
     close = file.close
 
     def close_for_all():
-        close()
+        try:
+            close()
+        finally:
+            end()
+
+    def end():
         if _open_files.get(number, (None,))[0] is file:
             del _open_files[number]
             _end(path, needed=False)
@@ -266,6 +272,9 @@ def _callbacks(module):
     module.open = _open
     if hasattr(module, "io"):
         module.io = _Io()
+    # A logger whose `fit` has raised is collected at another time on each rank. Its file stays begun until it is opened again.
+    if "__del__" in vars(module.CSVLogger):
+        del module.CSVLogger.__del__
     if ranks.rank() != 0:
         module.RemoteMonitor.on_epoch_end = lambda self, epoch, logs=None: None
 
