@@ -52,8 +52,8 @@ const std::set<std::string_view> kNotDrawn{"all_gather",
                                            "linear_scan",
                                            "sparse_joined_part",
                                            "ctc_second_derivative"};
-// Ops of second derivatives: only a third derivative would differentiate them.
-const std::set<std::string_view> kNotDifferentiated{"max_pool_gather"};
+// Only a third derivative would differentiate the first. Few second derivatives need the second's.
+const std::set<std::string_view> kNotDifferentiated{"max_pool_gather", "ctc_batch_cost_grad"};
 
 // The report of a child to its parent, in shared memory.
 struct Shared {
