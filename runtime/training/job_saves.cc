@@ -32,8 +32,6 @@ using namespace std::chrono_literals;
 // mpirun kills the remaining ranks two seconds after a rank has died.
 constexpr auto kLongestEmergency = 2s;
 constexpr auto kLook = 20ms;
-// Ranks that have errors of their own look in turn, within this time, whether another one has told of its error.
-constexpr std::chrono::microseconds kOneTells = 1s;
 
 constexpr const char* kNoMemory = "no memory for a copy of the variables to save";
 
@@ -302,7 +300,6 @@ void Job::Saves::on_failure(Fit& fit, const std::exception& error) noexcept {
   try {
     if (options_.wire == nullptr || options_.wire->lowest_living()) survive(fit, error);
     else if (rank_is_missing(error)) wait_for_survivor(*options_.wire);
-    else if (!ranks_disagree(error)) tell_own_error(fit, error);
   } catch (const std::exception& e) {
     say(e.what());
   }
@@ -327,16 +324,6 @@ void Job::Saves::survive(const Fit& fit, const std::exception& error) {
   if (told && told->state == "failed") tell("failed", told->exit_code, fit.counts(), told->reason);
   else if (again) tell("saved", {}, counts_of_file(fit), reason);  // mpirun exits with the code of the dead rank
   else tell("failed", exit_code_of(error), fit.counts(), reason);
-}
-
-// On a rank that is not the lowest living one, which sees only that this rank leaves. It tells of an error that all
-// ranks have itself, and needs time for that.
-void Job::Saves::tell_own_error(const Fit& fit, const std::exception& error) {
-  std::this_thread::sleep_for(kOneTells * options_.wire->rank() / options_.wire->size());
-  const std::optional<Status> told = read_status(options_.folder);
-  if (!told || told->state != "running") return;
-  if (file_.empty()) file_ = folder_.latest();
-  tell("failed", exit_code_of(error), fit.counts(), join_text("rank ", options_.wire->rank(), ": ", error.what()));
 }
 
 // Where a restart resumes: scripts compare these counts to detect a job that makes no progress.

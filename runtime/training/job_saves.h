@@ -52,7 +52,6 @@ class Job::Saves {
   void tell(const std::string& state, std::optional<int> exit_code, const io::TrainingState& counts,
             const std::string& reason) const;
   void survive(const Fit& fit, const std::exception& error);
-  void tell_own_error(const Fit& fit, const std::exception& error);
   bool save_before_is_whole(const Fit& fit);
   void save_now(const Fit& fit);
   io::TrainingState counts_of_file(const Fit& fit) const;

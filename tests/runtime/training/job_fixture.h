@@ -49,8 +49,7 @@ struct Part {
   std::int64_t save_every = 0;
   std::string monitor = {};
   int shards = 1;
-  Callback* witness = nullptr;      // on `witness_rank`
-  int witness_rank = 0;
+  Callback* witness = nullptr;      // on rank 0
   std::int64_t accumulated = 1;     // calls in one update
   std::vector<int> node_of_rank{};  // empty: one node
   int parts = 0;                    // of each batch
@@ -96,7 +95,7 @@ class JobTest : public ::testing::Test {
     const auto found = part.resume ? find_checkpoint(folder, &wire) : nullptr;
     Asked asked(wire.rank() == part.rank ? part.request : Request::kNone, part.before_step);
     std::vector<Callback*> callbacks;
-    if (part.witness != nullptr && wire.rank() == part.witness_rank) callbacks.push_back(part.witness);
+    if (part.witness != nullptr && wire.rank() == 0) callbacks.push_back(part.witness);
     SmallFit small(epochs, {}, part.accumulated);
     Job job({.folder = folder,
              .save_every = part.save_every,
