@@ -185,11 +185,14 @@ Expr cut(const Expr& x, const Dims& bounds, const std::vector<int>& picked) {
   });
 }
 
+// `dtype`: of a known size.
+Expr tensor_of(const Dim& size, DType dtype) {
+  return size.is_number() ? scalar(static_cast<double>(size.number()), dtype) : size.tensor();
+}
+
 // A negative index counts from the end, as a number does.
 Expr from_front(const Expr& index, const Dim& size) {
-  const Expr wide = cast(index, DType::kInt64);
-  const Expr end =
-      size.is_number() ? scalar(static_cast<double>(size.number()), DType::kInt64) : cast(size.tensor(), DType::kInt64);
+  const Expr wide = cast(index, DType::kInt64), end = cast(tensor_of(size, DType::kInt64), DType::kInt64);
   return wide + cast(less(wide, scalar(0, DType::kInt64)), DType::kInt64) * end;
 }
 
@@ -303,8 +306,7 @@ Dim bound_of(const std::optional<Dim>& given) {
 
 Expr index(const Expr& x, const std::vector<Subscript>& subscripts) {
   if (x.op().name == "shape" && subscripts.size() == 1 && std::holds_alternative<std::int64_t>(subscripts[0])) {
-    const Dim size = dim(x.input(0), Axes::narrow(std::get<std::int64_t>(subscripts[0])));
-    return size.is_number() ? scalar(static_cast<double>(size.number()), x.dtype()) : size.tensor();
+    return tensor_of(dim(x.input(0), Axes::narrow(std::get<std::int64_t>(subscripts[0]))), x.dtype());
   }
   const std::vector<Subscript> all = spelled_out(x, subscripts);
   Dims bounds;

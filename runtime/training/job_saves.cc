@@ -114,7 +114,6 @@ void Job::Saves::on_train_begin(Fit& fit) {
   std::string error;
   try {
     if (first_) begin(fit);
-    begun_ = first_;
   } catch (const std::exception& e) {
     error = e.what();
   }
@@ -139,6 +138,7 @@ void Job::Saves::begin(const Fit& fit) {
                   "': this training begins anew, and its checkpoints replace those of an earlier ",
                   "training (the newest is ", file_, "); resume that one, or give another folder, to keep them"));
   tell("running", {}, fit.counts(), "");
+  begun_ = true;
 }
 
 // The all-reduce of the words overlaps the step.
@@ -187,16 +187,18 @@ void Job::Saves::on_epoch_end(Fit& fit, std::int64_t, Logs& logs) {
   save(fit);
 }
 
-// Empty within an epoch.
-std::optional<double> Job::Saves::metric_of(const Fit& fit) const {
-  return metric_at_ == fit.counts() ? metric_ : std::nullopt;
+// The snapshot, with the metric if an epoch has just ended.
+io::Checkpoint Job::Saves::checkpoint_of(const Fit& fit, comm::Communicator* wire,
+                                         const std::optional<io::Shard>& shard) const {
+  io::Checkpoint checkpoint = snapshot(options_.model, fit, wire, shard);
+  if (metric_at_ == fit.counts()) checkpoint.metric = metric_;
+  return checkpoint;
 }
 
 void Job::Saves::save(const Fit& fit) {
   if (saved_ == fit.counts()) return;
-  saved_.reset();  // until the save has begun: it waits for other ranks, which may die
   begin_save(fit);
-  saved_ = fit.counts();
+  saved_ = fit.counts();  // not earlier: begin_save waits for other ranks, which may die
 }
 
 void Job::Saves::begin_save(const Fit& fit) {
@@ -207,9 +209,8 @@ void Job::Saves::begin_save(const Fit& fit) {
   const std::optional<io::Shard> own = own_shard();
   if (!own && !is_divided(options_.model)) return;
   try {
-    io::Checkpoint checkpoint = snapshot(options_.model, fit, options_.wire, own);
+    const io::Checkpoint checkpoint = checkpoint_of(fit, options_.wire, own);
     if (!own) return;
-    checkpoint.metric = metric_of(fit);
     wait_for_writer();
     saver_->save(checkpoint);
   } catch (const std::bad_alloc&) {
@@ -355,9 +356,7 @@ void Job::Saves::save_now(const Fit& fit) {
   if (step == 0) return;
   if (is_divided(options_.model))
     fail<IoError>("step ", step, " cannot be saved: the value of a variable is divided over ranks that are gone");
-  io::Checkpoint checkpoint = snapshot(options_.model, fit, nullptr, io::Shard{});
-  checkpoint.metric = metric_of(fit);
-  file_ = saved_file([&] { return folder_.save(checkpoint); });
+  file_ = saved_file([&] { return folder_.save(checkpoint_of(fit, nullptr, io::Shard{})); });
   const int rank = options_.wire == nullptr ? 0 : options_.wire->rank();
   say(join_text("rank ", rank, " has saved the last finished step, ", step, ", in ", file_));
 }

@@ -39,7 +39,7 @@ class Job::Saves {
   void note_plan(const Fit& fit);
   void save(const Fit& fit);
   void begin_save(const Fit& fit);
-  std::optional<double> metric_of(const Fit& fit) const;
+  io::Checkpoint checkpoint_of(const Fit& fit, comm::Communicator* wire, const std::optional<io::Shard>& shard) const;
   void wait_for_writer();
   void settle();
   void wait_for_index();

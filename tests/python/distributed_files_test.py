@@ -15,6 +15,9 @@ BEGIN = """
         model = models.Sequential([layers.Dense(width, input_shape=(3,)), layers.Dense(1)])
         model.compile("sgd", "mse")
         return model
+    class Fails(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            raise KeyError("of the program")
 """
 
 PROGRAMS = {
@@ -166,9 +169,6 @@ PROGRAMS = {
     assert len(lines) == 5 and lines[0] == "epoch,loss", lines
     """,
     "log_again_after_an_error": """
-    class Fails(keras.callbacks.Callback):
-        def on_epoch_end(self, epoch, logs=None):
-            raise KeyError("of the program")
     for fails in True, True, False, False:
         if fails:
             logger = keras.callbacks.CSVLogger("log.csv")
@@ -184,9 +184,6 @@ PROGRAMS = {
     # The loggers whose `fit` has raised are collected on one rank only.
     "log_again_after_a_collection": """
     import gc
-    class Fails(keras.callbacks.Callback):
-        def on_epoch_end(self, epoch, logs=None):
-            raise KeyError("of the program")
     def fail():
         try:
             network().fit(x, y, verbose=0, callbacks=[keras.callbacks.CSVLogger("log.csv"), Fails()])

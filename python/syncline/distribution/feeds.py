@@ -242,9 +242,7 @@ class _Loop:
             ranks.align_random_states()
 
 
-def _in_loop(function, threads=True, draws=True):
-    evaluates = function.__name__ == "evaluate_generator"
-
+def _in_loop(function, threads=True, draws=True, evaluates=False):
     @functools.wraps(function)
     def loop(model, source, *arguments, **keywords):
         from keras.engine.training_utils import is_sequence
@@ -265,7 +263,7 @@ def _generators(module):
     in_turn = module.iter_sequence_infinite
     module.iter_sequence_infinite = lambda sequence: _Batches(in_turn(sequence))
     for name in ("fit_generator", "evaluate_generator", "predict_generator"):
-        setattr(module, name, _in_loop(getattr(module, name)))
+        setattr(module, name, _in_loop(getattr(module, name), evaluates=name == "evaluate_generator"))
 
 
 def _queues(module):

@@ -28,7 +28,7 @@ _SECONDS, _SECONDS_AFTER_OTHERS = 60, 5
 # On ranks other than 0, by a file's number: how often this rank was to write it, and how often rank 0 has begun and completed it.
 _ours, _begun, _ended = collections.Counter(), collections.Counter(), collections.Counter()
 
-_open_files = {}  # by number: files of Keras's modules, and what closes them; one of a fit that raised stays open
+_open_files = {}  # by number: files of Keras's modules; one of a fit that raised stays open
 
 _temporary_names = {}  # random names made by tempfile, the latest last
 _TEMPORARY_NAMES = 1000
@@ -225,7 +225,7 @@ def _open(path, mode="r", *arguments, **keywords):
     if not _is_path(path) or not set(mode) & set("wax+") or _is_of_this_process(path):
         return io.open(path, mode, *arguments, **keywords)
     number = _number(path)
-    earlier, close_earlier = _open_files.get(number, (None, None))
+    earlier = _open_files.get(number)
     if earlier is None:
         _begin(path)
     else:
@@ -238,21 +238,18 @@ def _open(path, mode="r", *arguments, **keywords):
             _give_up(path)
         raise
     if earlier is not None:
-        earlier.close = close_earlier  # the new file's close() tells of the end
+        del earlier.close  # the new file's close() tells of the end
     close = file.close
 
     def close_for_all():
         try:
             close()
         finally:
-            end()
+            if _open_files.get(number) is file:
+                del _open_files[number]
+                _end(path, needed=False)
 
-    def end():
-        if _open_files.get(number, (None,))[0] is file:
-            del _open_files[number]
-            _end(path, needed=False)
-
-    _open_files[number] = file, close
+    _open_files[number] = file
     file.close = close_for_all
     return file
 
