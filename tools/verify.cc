@@ -18,7 +18,9 @@ constexpr int kFine = 0, kDamaged = 1, kUnreadable = 2;
 
 std::string verdict(const io::VerifyReport& report) {
   if (!report.problems.empty()) return fmt::format("damaged; problems found: {}", report.problems.size());
-  if (report.has_digests) return fmt::format("fine, {} arrays, {} bytes", report.arrays, report.bytes);
+  if (report.has_digests)
+    return fmt::format("fine, {}{} arrays, {} bytes", report.is_shard ? "one shard: " : "", report.arrays,
+                       report.bytes);
   return fmt::format("readable, {} arrays, {} bytes; it has no digests; its checksums, if any, are correct",
                      report.arrays, report.bytes);
 }

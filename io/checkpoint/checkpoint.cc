@@ -71,12 +71,24 @@ Hdf5File open_checkpoint(const std::string& path, KerasFiles others) {
   return file;
 }
 
+bool is_shard(const Hdf5Group& root) { return root.has(kStateGroup) && root.group(kStateGroup).has_attribute(kShard); }
+
+// A shard lists no names: reads the datasets that it has. `seen`: addresses of groups above, so that a damaged file,
+// in which a group contains itself, ends it.
+template <class Read>
+void read_datasets(const Hdf5Group& group, std::set<std::uint64_t>& seen, Read read) {
+  if (!seen.insert(group.address()).second) fail_at(group.location(), "is there twice; the file is damaged");
+  for (const std::string& name : group.links())
+    if (group.has_group(name)) read_datasets(group.group(name), seen, read);
+    else read(group, name);
+}
+
 CheckpointHead read_head_of(const Hdf5Group& root) {
   CheckpointHead head;
   head.has_state = root.has(kStateGroup);
   if (!head.has_state) return head;
   const Hdf5Group group = root.group(kStateGroup);
-  if (group.has_attribute(kShard))
+  if (is_shard(root))
     fail_at(root.location(), "is one shard of a checkpoint; use the file without '.shard-...' in its name");
   return read_head(group);
 }
@@ -107,13 +119,21 @@ void verify_contents(const Hdf5File& file, VerifyReport& report) {
     });
     return 0;
   };
-  note_problems(report, [&] { read_head_of(root); });
-  note_problems(report, [&] {
-    const Hdf5Group group = weights_group(root);
-    for (const std::string& name : names_of_layers(group))
-      note_problems(report, [&] { read_weights(group.group(name), read); });
-  });
-  note_problems(report, [&] { read_optimizer(root, read); });
+  report.is_shard = is_shard(root);
+  if (report.is_shard) {
+    note_problems(report, [&] { read_state(root.group(kStateGroup)); });
+    std::set<std::uint64_t> seen;
+    for (const char* name : {kWeightsGroup, kOptimizerGroup})
+      if (root.has(name)) note_problems(report, [&] { read_datasets(root.group(name), seen, read); });
+  } else {
+    note_problems(report, [&] { read_head_of(root); });
+    note_problems(report, [&] {
+      const Hdf5Group group = weights_group(root);
+      for (const std::string& name : names_of_layers(group))
+        note_problems(report, [&] { read_weights(group.group(name), read); });
+    });
+    note_problems(report, [&] { read_optimizer(root, read); });
+  }
   report.has_digests = std::all_of(headers.begin(), headers.end(), [](const auto& h) { return !h.digest.empty(); });
   // After another problem the root digest would only repeat it.
   if (report.problems.empty()) note_problems(report, [&] { verify_root(root, headers); });

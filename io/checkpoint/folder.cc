@@ -12,10 +12,12 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string_view>
 #include <tuple>
 
+#include "io/checkpoint/shard_files.h"
 #include "io/files/atomic_file.h"
 #include "io/hdf5/file.h"
 #include "syncline/error.h"
@@ -80,6 +82,19 @@ std::optional<double> metric_of(const std::string& path) {
 
 bool among(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// The shards that the index at `path` lists: none without an index, unknown if it cannot be read.
+std::optional<std::vector<std::string>> shards_listed_at(const std::string& path) {
+  try {
+    const Hdf5Session session;
+    return listed_shards(Hdf5File::open(path));
+  } catch (const UnreadableError&) {
+    if (::access(path.c_str(), F_OK) != 0 && errno == ENOENT) return std::vector<std::string>();
+  } catch (const IoError&) {
+    // Damaged: load() reports it.
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -168,15 +183,20 @@ bool CheckpointFolder::make_room() const {
   return false;
 }
 
-// Removes shards without an index. Call it only when every started save has written its index.
+// Removes shards that no index lists. Call it only when every started save has written its index.
 void CheckpointFolder::discard_shards() const {
+  std::map<std::string, std::optional<std::vector<std::string>>> listed;  // by the name of the index
   for (const std::string& name : names_in(directory_)) {
     const bool temporary = name.ends_with(kTemporary);
     const std::string shard = name.substr(0, name.size() - (temporary ? kTemporary.size() : 0));
     const std::string index = index_of_shard(shard);
     if (!step_of_name(index)) continue;
-    if (temporary) remove_abandoned_temporary(path_of(shard));
-    else if (::access(path_of(index).c_str(), F_OK) != 0 && errno == ENOENT) remove(name);
+    if (temporary) {
+      remove_abandoned_temporary(path_of(shard));
+      continue;
+    }
+    if (!listed.contains(index)) listed[index] = shards_listed_at(path_of(index));
+    if (listed[index] && !among(*listed[index], name)) remove(name);
   }
 }
 

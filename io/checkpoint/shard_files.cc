@@ -12,20 +12,24 @@
 
 namespace syncline::io {
 
-ShardFiles::ShardFiles(const Hdf5File& file) {
-  if (!file.root().has(kStateGroup)) return;
+std::vector<std::string> listed_shards(const Hdf5File& file) {
+  if (!file.root().has(kStateGroup)) return {};
   const Hdf5Group group = file.root().group(kStateGroup);
   const bool split = group.has_attribute(kShards) || group.has_attribute(std::string(kShards) + "0");
-  if (!split) return;
-  // Resolve links: the shards lie beside the index itself, and `file` may be a link such as `latest`.
-  std::error_code error;
-  directory_ = std::filesystem::canonical(file.root().location().file, error).parent_path().string();
-  for (const std::string& name : group.read_names(kShards)) {
+  if (!split) return {};
+  std::vector<std::string> names = group.read_names(kShards);
+  for (const std::string& name : names)
     if (name.empty() || name.find('/') != std::string::npos || name == "." || name == "..")
       fail_at(group.location_of(kShards),
               join_text("lists '", name, "', which is not the name of a file in the same folder"));
-    files_[name];
-  }
+  return names;
+}
+
+ShardFiles::ShardFiles(const Hdf5File& file) {
+  // Resolve links: the shards lie beside the index itself, and `file` may be a link such as `latest`.
+  std::error_code error;
+  directory_ = std::filesystem::canonical(file.root().location().file, error).parent_path().string();
+  for (const std::string& name : listed_shards(file)) files_[name];
 }
 
 const Hdf5File& ShardFiles::shard(const std::string& name, const Hdf5Location& link) {

@@ -150,6 +150,19 @@ Hdf5Handle Hdf5Group::open(std::string_view name) const {
   return checked(H5Oopen(id(), key.c_str(), H5P_DEFAULT), H5Oclose, location, "open the object");
 }
 
+bool Hdf5Group::has_group(std::string_view name) const {
+  H5L_info_t link;
+  const std::string key(name);
+  checked(H5Lget_info(id(), key.c_str(), &link, H5P_DEFAULT), location_of(name), "read the link");
+  return link.type == H5L_TYPE_HARD && H5Iget_type(open(name).get()) == H5I_GROUP;
+}
+
+std::uint64_t Hdf5Group::address() const {
+  H5O_info_t info;
+  checked(H5Oget_info(id(), &info), location_, "read the object's information");
+  return info.addr;
+}
+
 std::optional<Hdf5Group::ExternalLink> Hdf5Group::external_link(const std::string& name) const {
   H5L_info_t link;
   if (!has(name)) return std::nullopt;

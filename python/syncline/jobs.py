@@ -28,7 +28,7 @@ from keras.models import load_model
 from syncline.distribution import ending, ranks
 from syncline._core import DisagreementError, StallError, change_of_setting, setting
 from syncline.confined import check_hdf5
-from syncline.whole_files import FolderLock, make_folder, replace_in_place, sync_folder, write_whole
+from syncline.whole_files import FolderLock, alone_in, make_folder, replace_in_place, sync_folder, write_whole
 
 EXIT_SAVED = 75
 
@@ -122,9 +122,10 @@ class Checkpoints(Callback):
         if threading.current_thread() is threading.main_thread():
             self._before = {number: signal.signal(number, self._ask) for number in _SIGNALS}
         begun = os.path.lexists(os.path.join(self._folder, "latest"))
+        self._setting = self._setting_before() if begun else None
+        self._tell("running", begins=True)  # before the broadcast, so that no rank has failed yet
         self._saved = ranks.broadcast(self._counts() if begun else dict.fromkeys(_COUNTS, 0))
         _training.append(self)
-        self._setting = self._setting_before() if begun else None
         change = change_of_setting("\n".join(self._setting or []), setting())
         if change and ranks.rank() == 0:
             print(f"syncline: '{self._folder}': {change}", file=sys.stderr)
@@ -292,9 +293,14 @@ class Checkpoints(Callback):
     def _counts(self):
         return dict(zip(_COUNTS, (self._epoch, self._batch, int(K.get_value(self.model.optimizer.iterations)))))
 
-    def _tell(self, state, exit_code=None, reason="", teller=0):
+    def _tell(self, state, exit_code=None, reason="", teller=0, begins=False):
         if ranks.rank() != teller:
             return
+        with alone_in(self._folder):
+            if begins or state != "running" or self._status().get("state") != "failed":  # "failed": another rank has told why
+                self._write_status(state, exit_code, reason, teller)
+
+    def _write_status(self, state, exit_code, reason, teller):
         latest = os.path.join(self._folder, "latest")
         status = {
             "state": state,

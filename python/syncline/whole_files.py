@@ -1,4 +1,4 @@
-"""Atomic files, and a lock that reserves a folder for one job."""
+"""Atomic files, and locks: of a folder for one job, and among the ranks of a job for one write."""
 
 import contextlib
 import errno
@@ -60,6 +60,29 @@ def sync_folder(folder):
             raise
     finally:
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def alone_in(folder):
+    """Context manager: excludes the other ranks that use it on this folder, also C++ ones (runtime/training/status.cc).
+
+    A rank that holds the lock for more than a second has a disk that hangs; the others then go on, as on a file system without locks.
+    """
+    with contextlib.ExitStack() as held:
+        with contextlib.suppress(OSError):
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            held.callback(os.close, descriptor)
+            _lock_briefly(descriptor)
+        yield
+
+
+def _lock_briefly(descriptor):
+    end = time.monotonic() + 1
+    while time.monotonic() < end:
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.001)
 
 
 def make_folder(folder):

@@ -17,7 +17,6 @@
 #include "runtime/placement/agreement.h"
 #include "runtime/plan/plan.h"
 #include "runtime/training/say.h"
-#include "runtime/training/status.h"
 #include "syncline/distributed/exit_codes.h"
 #include "syncline/error.h"
 #include "syncline/session.h"
@@ -29,8 +28,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// mpirun kills the remaining ranks two seconds after a rank has died.
-constexpr auto kLongestEmergency = 2s;
 constexpr auto kLook = 20ms;
 
 constexpr const char* kNoMemory = "no memory for a copy of the variables to save";
@@ -52,9 +49,17 @@ std::string saved_file(Save save) {
   }
 }
 
+// Two seconds, and one for each 20 MB: a slow disk. After a death mpirun kills the remaining ranks sooner.
+std::chrono::seconds longest_emergency(const SavedModel& model) {
+  std::int64_t bytes = 0;
+  for (const Variable& v : variables_of(model))
+    bytes += v.shape().size() * static_cast<std::int64_t>(size_of(v.dtype()));
+  return 2s + std::chrono::seconds(bytes / 20'000'000);
+}
+
 // The lowest living rank saves. The other ranks wait until it has left: their exit would make mpirun kill it.
-void wait_for_survivor(const comm::Communicator& wire) {
-  const auto until = std::chrono::steady_clock::now() + kLongestEmergency;
+void wait_for_survivor(const comm::Communicator& wire, const SavedModel& model) {
+  const auto until = std::chrono::steady_clock::now() + longest_emergency(model);
   while (!wire.lowest_living() && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(kLook);
 }
 
@@ -137,7 +142,7 @@ void Job::Saves::begin(const Fit& fit) {
     say(join_text("'", options_.folder,
                   "': this training begins anew, and its checkpoints replace those of an earlier ",
                   "training (the newest is ", file_, "); resume that one, or give another folder, to keep them"));
-  tell("running", {}, fit.counts(), "");
+  begin_status(options_.folder, status_of("running", {}, fit.counts(), ""));
   begun_ = true;
 }
 
@@ -163,7 +168,7 @@ Request Job::Saves::agreed_request() {
 void Job::Saves::on_step_end(Fit& fit, const Logs&) {
   note_plan(fit);
   const Request request = agreed_request();
-  if (request == Request::kSave && options_.requests != nullptr) options_.requests->save_begins();
+  if (request != Request::kNone && options_.requests != nullptr) options_.requests->begins(request);
   const io::TrainingState& counts = fit.counts();
   const bool due = options_.save_every > 0 && counts.global_step % options_.save_every == 0;
   if (request == Request::kStop) fit.pause();
@@ -288,22 +293,35 @@ void Job::Saves::end(const Fit& fit) {
 
 void Job::Saves::tell(const std::string& state, std::optional<int> exit_code, const io::TrainingState& counts,
                       const std::string& reason) const {
-  write_status(options_.folder, {.state = state,
-                                 .exit_code = exit_code,
-                                 .counts = counts,
-                                 .checkpoint = file_,
-                                 .ranks = options_.wire == nullptr ? 1 : options_.wire->size(),
-                                 .reason = reason});
+  write_status(options_.folder, status_of(state, exit_code, counts, reason));
+}
+
+Status Job::Saves::status_of(const std::string& state, std::optional<int> exit_code, const io::TrainingState& counts,
+                             const std::string& reason) const {
+  return {.state = state,
+          .exit_code = exit_code,
+          .counts = counts,
+          .checkpoint = file_,
+          .ranks = options_.wire == nullptr ? 1 : options_.wire->size(),
+          .reason = reason};
 }
 
 void Job::Saves::on_failure(Fit& fit, const std::exception& error) noexcept {
   if (!begun_) return;
   try {
     if (options_.wire == nullptr || options_.wire->lowest_living()) survive(fit, error);
-    else if (rank_is_missing(error)) wait_for_survivor(*options_.wire);
+    else if (rank_is_missing(error)) wait_for_survivor(*options_.wire, options_.model);
+    else if (!ranks_disagree(error) && !last_failed_) tell_own_error(fit, error);
   } catch (const std::exception& e) {
     say(e.what());
   }
+}
+
+// Runs before this rank leaves, because the lowest living rank may see only that it has left.
+void Job::Saves::tell_own_error(const Fit& fit, const std::exception& error) {
+  if (!has_status(options_.folder)) return;
+  file_ = folder_.latest();
+  tell("failed", exit_code_of(error), fit.counts(), error.what());
 }
 
 // Runs on the lowest living rank, whose variables are those after the last finished step. If the ranks disagree, it is
@@ -321,9 +339,7 @@ void Job::Saves::survive(const Fit& fit, const std::exception& error) {
   if (file_.empty()) file_ = folder_.latest();
   // After the death of a rank the job may restart: from the checkpoint or, if there is none, from the beginning.
   const bool again = rank_is_missing(error);
-  const std::optional<Status> told = again ? read_status(options_.folder) : std::nullopt;
-  if (told && told->state == "failed") tell("failed", told->exit_code, fit.counts(), told->reason);
-  else if (again) tell("saved", {}, counts_of_file(fit), reason);  // mpirun exits with the code of the dead rank
+  if (again) tell("saved", {}, counts_of_file(fit), reason);  // mpirun exits with the code of the dead rank
   else tell("failed", exit_code_of(error), fit.counts(), reason);
 }
 

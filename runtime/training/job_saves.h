@@ -11,6 +11,7 @@
 #include "io/checkpoint/async_saver.h"
 #include "io/files/folder_lock.h"
 #include "runtime/training/shard_saves.h"
+#include "runtime/training/status.h"
 #include "syncline/training/job.h"
 
 namespace syncline::training {
@@ -51,6 +52,9 @@ class Job::Saves {
   void end(const Fit& fit);
   void tell(const std::string& state, std::optional<int> exit_code, const io::TrainingState& counts,
             const std::string& reason) const;
+  Status status_of(const std::string& state, std::optional<int> exit_code, const io::TrainingState& counts,
+                   const std::string& reason) const;
+  void tell_own_error(const Fit& fit, const std::exception& error);
   void survive(const Fit& fit, const std::exception& error);
   bool save_before_is_whole(const Fit& fit);
   void save_now(const Fit& fit);

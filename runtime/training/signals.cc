@@ -15,20 +15,20 @@ namespace {
 std::atomic<bool> installed = false;
 std::atomic<bool> save_asked = false;
 std::atomic<int> stopped_by = 0;              // the first signal that asked to stop
-std::atomic<bool> heard = false;              // the training has read the request
+std::atomic<bool> stops = false;              // the training has ended its last step and saves
 std::atomic<std::int64_t> terminated_at = 0;  // of the first SIGTERM: CLOCK_MONOTONIC, ns
 static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
 std::atomic<std::int64_t> patience = 0;  // ns
 
-// A second SIGTERM, `patience` after the first, ends a training that hangs in a step and never reads the request.
+// A second SIGTERM, `patience` after the first, ends a training whose step hangs.
 void end_what_hangs() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);
   const std::int64_t now = std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
   std::int64_t before = 0;
-  if (terminated_at.compare_exchange_strong(before, now) || heard || now - before < patience) return;
+  if (terminated_at.compare_exchange_strong(before, now) || stops || now - before < patience) return;
   constexpr char kText[] =
       "syncline: ended in the middle of a step by a second SIGTERM; the newest checkpoint is intact\n";
   static_cast<void>(write(STDERR_FILENO, kText, sizeof kText - 1) == 0);
@@ -52,7 +52,7 @@ Signals::Signals(std::chrono::nanoseconds patience_with_steps) {
   if (installed.exchange(true)) fail<ValueError>("Signals: this process already has a Signals object; use only one");
   save_asked = false;
   stopped_by = 0;
-  heard = false;
+  stops = false;
   terminated_at = 0;
   patience = patience_with_steps.count();
   struct sigaction action {};
@@ -70,14 +70,14 @@ Signals::~Signals() {
 }
 
 Request Signals::pending() const {
-  if (stopped_by != 0) {
-    heard = true;
-    return Request::kStop;
-  }
+  if (stopped_by != 0) return Request::kStop;
   return save_asked ? Request::kSave : Request::kNone;
 }
 
-void Signals::save_begins() { save_asked = false; }
+void Signals::begins(Request request) {
+  save_asked = false;
+  if (request == Request::kStop) stops = true;
+}
 
 std::string Signals::name() const {
   const int signal = stopped_by != 0 ? stopped_by.load() : save_asked ? SIGCONT : 0;

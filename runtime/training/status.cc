@@ -1,18 +1,41 @@
 #include "runtime/training/status.h"
 
+#include <fcntl.h>
 #include <fmt/chrono.h>
+#include <sys/file.h>
 
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <thread>
 
 #include "io/files/atomic_file.h"
+#include "io/files/descriptor.h"
 
 namespace syncline::training {
 
-void write_status(const std::string& folder, const Status& status) {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string path_in(const std::string& folder) { return folder + "/status.json"; }
+
+io::Descriptor open_folder(const std::string& folder) {
+  return io::Descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
+// Locks the open folder. Another rank holds the lock for one small write; one that holds it longer has a disk that
+// hangs.
+void lock_briefly(const io::Descriptor& folder) {
+  const auto until = std::chrono::steady_clock::now() + 1s;
+  while (io::try_lock(folder.get(), LOCK_EX) == io::FileLock::kHeldByAnother &&
+         std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(1ms);
+}
+
+std::string text_of(const Status& status) {
   nlohmann::ordered_json text;
   text["state"] = status.state;
   text["exit_code"] = nullptr;
@@ -26,25 +49,45 @@ void write_status(const std::string& folder, const Status& status) {
   text["reason"] = status.reason;
   const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
   text["time"] = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", now);
-  const std::string bytes = text.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
-  const std::string path = folder + "/status.json";
+  return text.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
+}
+
+void replace(const std::string& folder, const Status& status) {
+  const std::string path = path_in(folder), text = text_of(status);
   try {
-    io::write_file_durably(path, std::as_bytes(std::span(bytes)));
+    io::write_file_durably(path, std::as_bytes(std::span(text)));
   } catch (const io::DiskFullError&) {
     if (!std::filesystem::exists(path)) throw;
-    io::replace_text_in_place(path, bytes);
+    io::replace_text_in_place(path, text);
   }
 }
 
-std::optional<Status> read_status(const std::string& folder) {
-  std::ifstream file(folder + "/status.json");
+void keep_failure(const std::string& folder, Status& status) {
+  std::ifstream file(path_in(folder));
   const auto text = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
-  if (!text.is_object() || !text.contains("state") || !text["state"].is_string()) return {};
-  Status status;
-  status.state = text["state"];
-  if (text.contains("exit_code") && text["exit_code"].is_number_integer()) status.exit_code = text["exit_code"];
-  if (text.contains("reason") && text["reason"].is_string()) status.reason = text["reason"];
-  return status;
+  if (!text.is_object() || text.value("state", nlohmann::json()) != "failed") return;
+  status.state = "failed";
+  status.exit_code.reset();
+  if (const auto code = text.find("exit_code"); code != text.end() && code->is_number_integer())
+    status.exit_code = *code;
+  if (const auto reason = text.find("reason"); reason != text.end() && reason->is_string()) status.reason = *reason;
 }
+
+}  // namespace
+
+void begin_status(const std::string& folder, const Status& status) {
+  const io::Descriptor locked = open_folder(folder);
+  lock_briefly(locked);
+  replace(folder, status);
+}
+
+void write_status(const std::string& folder, Status status) {
+  const io::Descriptor locked = open_folder(folder);
+  lock_briefly(locked);
+  keep_failure(folder, status);
+  replace(folder, status);
+}
+
+bool has_status(const std::string& folder) { return std::filesystem::exists(path_in(folder)); }
 
 }  // namespace syncline::training

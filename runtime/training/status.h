@@ -1,8 +1,9 @@
 // The status file of a job: `status.json` in its checkpoint folder. Scripts read from it how the job ended and whether
 // to requeue it. docs/jobs.md lists the fields.
 //
-// Rank 0 writes the file, or, when ranks end, one that still runs. Each write replaces the whole file; on a full disk
-// it overwrites the text in place.
+// Rank 0 writes the file, or, when ranks end, one that still runs or the one with the error. Each write replaces the
+// whole file; on a full disk it overwrites the text in place. Writers exclude each other by flock on the folder, where
+// the file system has locks.
 #pragma once
 
 #include <optional>
@@ -22,9 +23,13 @@ struct Status {
 };
 
 // Throws IoError; a failed replacement keeps the old file.
-void write_status(const std::string& folder, const Status& status);
+void begin_status(const std::string& folder, const Status& status);
 
-// The state, exit code and reason of the status file; empty if it is missing or damaged.
-std::optional<Status> read_status(const std::string& folder);
+// The same, but a status "failed" keeps its state, exit code and reason: those of the first rank that failed since the
+// training began. Rank 0 may still write that it runs, or that it misses a rank.
+void write_status(const std::string& folder, Status status);
+
+// Whether there is a status; a node may not see the folder.
+bool has_status(const std::string& folder);
 
 }  // namespace syncline::training

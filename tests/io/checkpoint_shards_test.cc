@@ -118,7 +118,7 @@ TEST_F(Shards, AFlippedBitIsFound) {
   bytes[at] ^= 1;
   write_file(shard, bytes);
   EXPECT_CONTAINS(refusal(), shard + "', /model_weights/block_3/block_3/inner/kernel:0: is damaged");
-  EXPECT_EQ(verify_checkpoint(path_).problems.size(), 1u);
+  for (const std::string& file : {path_, shard}) EXPECT_EQ(verify_checkpoint(file).problems.size(), 1u) << file;
 }
 
 TEST_F(Shards, OneThatIsMissingOrAnotherSaves) {
@@ -139,6 +139,20 @@ TEST_F(Shards, AShardIsNoCheckpoint) {
   save(at_step(1), 2);
   EXPECT_CONTAINS(message_of([&] { load_checkpoint(scratch_.path(shard_name(0, 2))); }),
                   "is one shard of a checkpoint; use the file without");
+}
+
+TEST_F(Shards, AShardIsVerifiedAlone) {
+  save(at_step(1), 2);
+  std::int64_t arrays = 0;
+  for (int i = 0; i < 2; ++i) {
+    const VerifyReport report = verify_checkpoint(scratch_.path(shard_name(i, 2)));
+    EXPECT_TRUE(report.problems.empty() && report.readable && report.has_digests && report.is_shard);
+    EXPECT_GT(report.arrays, 0);
+    arrays += report.arrays;
+  }
+  const VerifyReport whole = verify_checkpoint(path_);
+  EXPECT_EQ(arrays, whole.arrays);
+  EXPECT_FALSE(whole.is_shard);
 }
 
 TEST_F(Shards, LinksElsewhereAreRefused) {
@@ -171,6 +185,9 @@ TEST_F(Shards, AFolderKeepsThemWithTheirIndex) {
   };
   folder.save_shard(at_step(1), {0, 3});  // a save without an index
   for (const std::int64_t step : {2, 3, 4, 4}) save_all(step);
+  EXPECT_EQ(files(), 2 * 4 + 1);
+  folder.save_shard(at_step(3), {0, 3});  // the same at a step that has an index
+  save_all(4);
   EXPECT_EQ(files(), 2 * 4 + 1);
   expect_equal(folder.load()->checkpoint, at_step(4));
   folder.save(at_step(4));

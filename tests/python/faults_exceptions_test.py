@@ -51,6 +51,20 @@ def test_an_exception(program, ranks, tmp_path):
     expect_continues(ranks, tmp_path, 1)
 
 
+def test_an_exception_while_rank_0_still_saves(tmp_path):
+    program = """
+    save = keras.Model.save
+    def save_slowly(*arguments, **keywords):
+        time.sleep(0.2)
+        save(*arguments, **keywords)
+    keras.Model.save = save_slowly
+    train(keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, logs: fail() if (epoch, rank) == (1, 1) else None))
+    """
+    ended = train(2, program, tmp_path)
+    assert ended.code == 1, ended
+    assert state(tmp_path) == ("failed", 1) and status(tmp_path)["reason"] == "KeyError: 'the data set is gone'", status(tmp_path)
+
+
 @on_one_and_two_ranks
 def test_an_exception_that_the_script_takes(ranks, tmp_path):
     program = """

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "syncline/checkpoint/checkpoint.h"
+#include "syncline/checkpoint/shards.h"
 #include "syncline/error.h"
 #include "tests/io/scratch.h"
 
@@ -43,6 +44,13 @@ TEST_F(Verify, AWholeFile) {
   const Outcome outcome = verify(whole_);
   EXPECT_EQ(outcome.status, 0);
   EXPECT_EQ(outcome.output, whole_ + ": fine, 6 arrays, 160 bytes\n");
+}
+
+TEST_F(Verify, AShard) {
+  const std::string path = io::save_shard(scratch_.path("split.h5"), io::small_checkpoint(), {0, 1});
+  const Outcome outcome = verify(path);
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.output, path + ": fine, one shard: 6 arrays, 160 bytes\n");
 }
 
 TEST_F(Verify, NamesEveryDamagedDataset) {

@@ -71,6 +71,7 @@ struct VerifyReport {
   bool readable = true;               // false if the file cannot be opened; problems then says why
   bool has_digests = false;           // false for files of Keras and of earlier versions: some damage is undetectable
   std::int64_t arrays = 0, bytes = 0;
+  bool is_shard = false;  // one shard of a checkpoint (syncline/checkpoint/shards.h)
 };
 
 // Throws ValueError for names that HDF5 cannot hold (empty, with empty parts or NUL bytes, duplicate) and for notes

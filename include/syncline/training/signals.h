@@ -32,8 +32,9 @@ class Requests {
   virtual ~Requests() = default;
   // The request that is not yet fulfilled.
   virtual Request pending() const = 0;
-  // The requested save has started: clears kSave. A request to stop remains.
-  virtual void save_begins() = 0;
+  // The ranks have agreed on this request, which any of them may have had, and fulfil it now. Clears kSave; kStop
+  // remains.
+  virtual void begins(Request request) = 0;
   // The origin of the request, "SIGTERM"; "" without a request.
   virtual std::string name() const = 0;
 };
@@ -48,7 +49,7 @@ class Signals : public Requests {
   Signals& operator=(const Signals&) = delete;
 
   Request pending() const override;
-  void save_begins() override;
+  void begins(Request request) override;
   std::string name() const override;
 
  private:

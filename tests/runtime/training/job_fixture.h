@@ -23,7 +23,7 @@ class Asked : public Requests {
  public:
   Asked(Request request, std::int64_t before_step) : request_(request), step_(before_step) {}
   Request pending() const override { return calls_++ < step_ || saved > 0 ? Request::kNone : request_; }
-  void save_begins() override { ++saved; }
+  void begins(Request request) override { saved += request == Request::kSave ? 1 : 0; }
   std::string name() const override { return request_ == Request::kNone ? "" : "a test"; }
   int saved = 0;
 
@@ -49,7 +49,8 @@ struct Part {
   std::int64_t save_every = 0;
   std::string monitor = {};
   int shards = 1;
-  Callback* witness = nullptr;      // on rank 0
+  Callback* witness = nullptr;  // on one rank
+  int witness_rank = 0;
   std::int64_t accumulated = 1;     // calls in one update
   std::vector<int> node_of_rank{};  // empty: one node
   int parts = 0;                    // of each batch
@@ -95,7 +96,7 @@ class JobTest : public ::testing::Test {
     const auto found = part.resume ? find_checkpoint(folder, &wire) : nullptr;
     Asked asked(wire.rank() == part.rank ? part.request : Request::kNone, part.before_step);
     std::vector<Callback*> callbacks;
-    if (part.witness != nullptr && wire.rank() == 0) callbacks.push_back(part.witness);
+    if (part.witness != nullptr && wire.rank() == part.witness_rank) callbacks.push_back(part.witness);
     SmallFit small(epochs, {}, part.accumulated);
     Job job({.folder = folder,
              .save_every = part.save_every,

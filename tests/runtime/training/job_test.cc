@@ -280,18 +280,21 @@ TEST_F(JobTest, AnErrorOfTheProgramSavesButIsNoReasonToTryAgain) {
   EXPECT_EQ(status()["exit_code"], 1);
 }
 
-// The other ranks see only that rank 0 is gone, which alone would be a reason to try again.
-TEST_F(JobTest, AnErrorOfRank0IsNoReasonToTryAgain) {
-  Witness witness;
-  witness.throw_at = "step end 9";
-  ::testing::internal::CaptureStderr();
-  EXPECT_ANY_THROW(train(3, {.witness = &witness}));
-  ::testing::internal::GetCapturedStderr();
-  EXPECT_EQ(latest().state.global_step, 9);
-  EXPECT_EQ(status()["state"], "failed");
-  EXPECT_EQ(status()["exit_code"], 1);
-  EXPECT_EQ(status()["checkpoint"], "step-0000000009.h5");
-  EXPECT_CONTAINS(status()["reason"].get<std::string>(), "thrown at step end 9");
+// The other ranks see only that this rank is gone, which alone would be a reason to try again.
+TEST_F(JobTest, AnErrorOfOneRankIsNoReasonToTryAgain) {
+  for (const int rank : {0, 1, 2}) {
+    const std::string folder = "rank" + std::to_string(rank);
+    Witness witness;
+    witness.throw_at = "step end 9";
+    ::testing::internal::CaptureStderr();
+    EXPECT_ANY_THROW(train(3, {.witness = &witness, .witness_rank = rank}, folder));
+    ::testing::internal::GetCapturedStderr();
+    EXPECT_EQ(latest(folder).state.global_step, 9);
+    EXPECT_EQ(status(folder)["state"], "failed");
+    EXPECT_EQ(status(folder)["exit_code"], 1);
+    EXPECT_EQ(status(folder)["checkpoint"], "step-0000000009.h5");
+    EXPECT_CONTAINS(status(folder)["reason"].get<std::string>(), "thrown at step end 9");
+  }
 }
 
 // Rank 0 saves an epoch's end and dies; the survivor saves the same step.

@@ -20,7 +20,7 @@ constexpr std::uint64_t kSeed = 3;
 struct Stop : Requests {
   mutable std::int64_t asked = 0;
   Request pending() const override { return ++asked == kStopAfter ? Request::kStop : Request::kNone; }
-  void save_begins() override {}
+  void begins(Request) override {}
   std::string name() const override { return "a test"; }
 };
 

@@ -18,7 +18,7 @@ TEST(Signals, ToStop) {
     std::raise(signal);
     EXPECT_EQ(signals.pending(), Request::kStop);
     EXPECT_EQ(signals.name(), name);
-    signals.save_begins();
+    signals.begins(Request::kStop);
     EXPECT_EQ(signals.pending(), Request::kStop);
   }
 }
@@ -28,7 +28,7 @@ TEST(Signals, ToContinueAsksForACheckpoint) {
   std::raise(SIGCONT);
   EXPECT_EQ(signals.pending(), Request::kSave);
   EXPECT_EQ(signals.name(), "SIGCONT");
-  signals.save_begins();
+  signals.begins(Request::kSave);
   EXPECT_EQ(signals.pending(), Request::kNone);
   std::raise(SIGCONT);
   std::raise(SIGTERM);
@@ -54,13 +54,13 @@ TEST(Signals, AreOnlyOne) {
   EXPECT_THROW(Signals(), ValueError);
 }
 
-// The exit status of a process that gets SIGTERM twice. In between it calls pending() if `asks`, otherwise it hangs.
-int status_after_two(useconds_t pause, bool asks) {
+// The exit status of a process that gets SIGTERM twice. In between it has read the request, and stops if `stops`.
+int status_after_two(useconds_t pause, bool stops) {
   const pid_t child = fork();
   if (child == 0) {
-    const Signals signals(std::chrono::seconds(1));
+    Signals signals(std::chrono::seconds(1));
     raise(SIGTERM);
-    if (asks) static_cast<void>(signals.pending());
+    if (const Request request = signals.pending(); stops) signals.begins(request);
     usleep(pause);
     raise(SIGTERM);
     _exit(signals.pending() == Request::kStop ? 75 : 1);
