@@ -114,6 +114,7 @@ std::int64_t size_sum(std::string_view op, std::int64_t a, std::int64_t b) {
 }
 
 int wrap_axis(std::string_view op, int axis, int ndim) {
+  if (ndim == 0) fail<ValueError>(op, ": axis ", axis, " is out of range for a scalar, which has no axes");
   if (axis < -ndim || axis >= ndim)
     fail<ValueError>(op, ": axis ", axis, " is out of range for a tensor of ", ndim, " dimensions; use ", -ndim, " to ",
                      ndim - 1);

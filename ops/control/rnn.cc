@@ -132,6 +132,7 @@ class Recurrence {
     given.insert(given.end(), options_.constants.begin(), options_.constants.end());
     auto [output, next] = step_(x, given);
     if (!output) fail<ValueError>("rnn: the step function returns no output");
+    if (output.ndim() == 0) fail<ShapeError>("rnn: the step function returns a scalar; return (samples, ...)");
     if (next.size() != initial_.size())
       fail<ValueError>("rnn: the step function takes ", initial_.size(), " states, but returns ", next.size(),
                        "; it must return as many as it takes");

@@ -83,7 +83,7 @@ Expr fill(const Dims& shape, double value, DType dtype) {
     if (!numbers.is_known())
       fail<ShapeError>("fill: the shape ", numbers,
                        " has a size that is negative or unknown; give sizes of 0 or more, or ",
-                       "use fill_like with a tensor, whose shape may be unknown");
+                       "use zeros_like, ones_like or fill_like with a tensor, whose shape may be unknown");
     return apply<Fill>({}, {value, dtype, numbers});
   });
 }

@@ -198,3 +198,7 @@ from syncline.functions.variables import (
     variable,
     zeros,
 )
+
+from syncline.error_names import name_errors as _name_errors
+
+_name_errors(globals())  # last: it replaces the functions above

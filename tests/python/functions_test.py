@@ -69,7 +69,14 @@ def test_every_name_is_in_the_modules_dict():
         (lambda: K.dot(K.placeholder((2, 3)), K.placeholder((4, 5))), ValueError, "dot"),
         (lambda: K.placeholder((2,)) + K.placeholder((2,), dtype="int32"), TypeError, "cast"),
         (lambda: K.exp("text"), TypeError, "dtype"),
-        (lambda: K.exp(None), TypeError, "NoneType"),
+        (lambda: K.exp(None), TypeError, "exp: does not take x of type NoneType"),
+        (lambda: K.dot(K.ones((2, 2)), None), TypeError, "dot: does not take y of type NoneType"),
+        (lambda: K.dot(K.ones((2, 2))), TypeError, "missing 1 required"),
+        (lambda: K.concatenate([K.ones((2, 2)), None]), TypeError, "concatenate: expected a tensor, got None"),
+        (lambda: K.stack([K.ones((2, 3)), K.ones((3, 2))]), ValueError, "stack: concatenate: shapes (1, 2, 3)"),
+        (lambda: K.zeros((None, 2)), ValueError, "zeros: fill: the shape (?, 2)"),
+        (lambda: K.argmax(K.constant(1.0)), ValueError, "argmax: axis -1 is out of range for a scalar"),
+        (lambda: K.rnn(lambda x, s: (K.sum(x), s), K.ones((2, 3, 4)), []), ValueError, "rnn: the step function returns a scalar"),
         (lambda: K.sum(K.placeholder((2,)), axis=3), ValueError, "axis"),
         (lambda: K.cast(K.placeholder((2,)), "float31"), TypeError, "float31"),
         (lambda: K.conv2d(K.placeholder((1, 3, 3, 1)), K.ones((2, 2, 1, 1)), padding="full"), ValueError, "full"),
@@ -97,6 +104,17 @@ def test_errors(call, error, words):
     with pytest.raises(error) as caught:
         call()
     assert words in str(caught.value)
+
+
+def test_an_error_of_the_programs_function_is_left_alone():
+    error = ValueError("of the program")
+
+    def step(x, states):
+        raise error
+
+    with pytest.raises(ValueError) as caught:
+        K.rnn(step, K.ones((2, 3, 4)), [])
+    assert caught.value is error and str(error) == "of the program"
 
 
 def test_feeds_are_checked():

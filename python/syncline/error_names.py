@@ -1,0 +1,49 @@
+"""Errors of the documented functions begin with the function that the program called.
+
+Many functions are composed of others, whose checks name only themselves: `stack: concatenate: shapes ... must agree`.
+"""
+
+import functools
+import inspect
+import os
+import types
+
+_OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+def name_errors(namespace):
+    """Replaces the public functions in `namespace` by ones whose errors have their names."""
+    for name, value in namespace.items():
+        if isinstance(value, types.FunctionType) and value.__module__.startswith("syncline.functions."):
+            namespace[name] = _with_name(value)
+
+
+def _with_name(function):
+    @functools.wraps(function)
+    def call(*positional, **named):
+        try:
+            return function(*positional, **named)
+        except (TypeError, ValueError) as error:
+            if type(error) in (TypeError, ValueError) and len(error.args) == 1 and _is_ours(error.__traceback__.tb_next):
+                error.args = (_text(function, positional, named, str(error)),)
+            raise
+
+    return call
+
+
+def _is_ours(trace):
+    """Whether the error was raised in this package: not in a function of the program, such as rnn's step_function."""
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_code.co_filename.startswith(_OURS)
+
+
+def _text(function, positional, named, text):
+    name = function.__name__
+    if "incompatible function arguments" in text:  # nanobind's, with the signature of a function without names
+        signature = inspect.signature(function)
+        given = signature.bind(*positional, **named).arguments
+        missing = {key: None for key, value in given.items() if value is None and signature.parameters[key].default is not None}
+        types_given = ", ".join(f"{key} of type {type(value).__name__}" for key, value in (missing or given).items())
+        return f"{name}: does not take {types_given}"
+    return text if text.startswith((f"{name}:", f"{name}(")) else f"{name}: {text}"
