@@ -65,13 +65,20 @@ std::string target_of(const std::string& link) {
   return length < 0 ? std::string() : std::string(target.data(), static_cast<std::size_t>(length));
 }
 
-// Removes the temporaries of killed saves: no later save writes to the same path.
-void remove_leftovers(const std::string& directory) {
+// The names of checkpoints that have a temporary file.
+std::vector<std::string> temporaries_in(const std::string& directory) {
+  std::vector<std::string> found;
   for (const std::string& name : names_in(directory)) {
     if (!name.ends_with(kTemporary)) continue;
-    const std::string saved = name.substr(0, name.size() - kTemporary.size());
-    if (step_of_name(saved)) remove_abandoned_temporary(directory + "/" + saved);
+    std::string saved = name.substr(0, name.size() - kTemporary.size());
+    if (step_of_name(saved)) found.push_back(std::move(saved));
   }
+  return found;
+}
+
+// Removes the temporaries of killed saves: no later save writes to the same path.
+void remove_leftovers(const std::string& directory) {
+  for (const std::string& name : temporaries_in(directory)) remove_abandoned_temporary(directory + "/" + name);
 }
 
 // Empty for a file without a metric, or with NaN. Throws IoError if the file cannot be read or is Keras's.
@@ -182,6 +189,8 @@ bool CheckpointFolder::make_room() const {
   }
   return false;
 }
+
+bool CheckpointFolder::is_saving() const { return !temporaries_in(directory_).empty(); }
 
 // Removes shards that no index lists. Call it only when every started save has written its index.
 void CheckpointFolder::discard_shards() const {

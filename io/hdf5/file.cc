@@ -150,17 +150,21 @@ Hdf5Handle Hdf5Group::open(std::string_view name) const {
   return checked(H5Oopen(id(), key.c_str(), H5P_DEFAULT), H5Oclose, location, "open the object");
 }
 
-bool Hdf5Group::has_group(std::string_view name) const {
-  H5L_info_t link;
-  const std::string key(name);
-  checked(H5Lget_info(id(), key.c_str(), &link, H5P_DEFAULT), location_of(name), "read the link");
-  return link.type == H5L_TYPE_HARD && H5Iget_type(open(name).get()) == H5I_GROUP;
-}
-
-std::uint64_t Hdf5Group::address() const {
-  H5O_info_t info;
-  checked(H5Oget_info(id(), &info), location_, "read the object's information");
-  return info.addr;
+std::vector<std::string> Hdf5Group::leaves() const {
+  const auto visit = [](hid_t group, const char* name, const H5L_info_t* link, void* found) -> herr_t {
+    if (link->type == H5L_TYPE_HARD) {
+      const hid_t object = H5Oopen(group, name, H5P_DEFAULT);
+      if (object < 0) return -1;
+      const bool is_group = H5Iget_type(object) == H5I_GROUP;
+      if (H5Oclose(object) < 0) return -1;
+      if (is_group) return 0;
+    }
+    static_cast<std::vector<std::string>*>(found)->emplace_back(name);
+    return 0;
+  };
+  std::vector<std::string> found;
+  checked(H5Lvisit(id(), H5_INDEX_NAME, H5_ITER_INC, visit, &found), location_, "list what is below");
+  return found;
 }
 
 std::optional<Hdf5Group::ExternalLink> Hdf5Group::external_link(const std::string& name) const {

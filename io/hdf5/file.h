@@ -40,10 +40,8 @@ class Hdf5Group {
   std::vector<std::string> links() const;
   // Whether a link (group or dataset) of this name exists. `name` has no slash.
   bool has(std::string_view name) const;
-  // Whether `name` (no slash) is a link to a group of this file.
-  bool has_group(std::string_view name) const;
-  // Its place in the file: different for each object.
-  std::uint64_t address() const;
+  // The paths of all links below that lead to no group, soft and external ones too. Visits each group once.
+  std::vector<std::string> leaves() const;
   // Opens the target of link `name` (no slash). Refuses soft and external links: they can point at any file.
   Hdf5Handle open(std::string_view name) const;
 

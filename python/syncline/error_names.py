@@ -28,6 +28,8 @@ def _with_name(function):
                 error.args = (_text(function, positional, named, str(error)),)
             raise
 
+    # pickle finds the function by its module, inspect.getfullargspec the arguments by the signature.
+    call.__module__, call.__signature__ = "syncline", inspect.signature(function)
     return call
 
 
@@ -41,9 +43,6 @@ def _is_ours(trace):
 def _text(function, positional, named, text):
     name = function.__name__
     if "incompatible function arguments" in text:  # nanobind's, with the signature of a function without names
-        signature = inspect.signature(function)
-        given = signature.bind(*positional, **named).arguments
-        missing = {key: None for key, value in given.items() if value is None and signature.parameters[key].default is not None}
-        types_given = ", ".join(f"{key} of type {type(value).__name__}" for key, value in (missing or given).items())
-        return f"{name}: does not take {types_given}"
+        given = inspect.signature(function).bind(*positional, **named).arguments
+        return f"{name}: does not take " + ", ".join(f"{key} of type {type(value).__name__}" for key, value in given.items())
     return text if text.startswith((f"{name}:", f"{name}(")) else f"{name}: {text}"

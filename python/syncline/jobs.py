@@ -33,6 +33,7 @@ from syncline.whole_files import FolderLock, alone_in, make_folder, replace_in_p
 EXIT_SAVED = 75
 
 _SIGNALS = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM)
+_ENDED = ("saved", "finished", "failed")  # states of the status
 _COUNTS = ("epoch", "step", "global_step")  # fields of status.json
 _NAME = re.compile(r"epoch-(\d{4,})(?:-batch-\d{6,})?\.h5")  # numbers of finished epochs and of finished batches of the next epoch
 
@@ -123,9 +124,10 @@ class Checkpoints(Callback):
             self._before = {number: signal.signal(number, self._ask) for number in _SIGNALS}
         begun = os.path.lexists(os.path.join(self._folder, "latest"))
         self._setting = self._setting_before() if begun else None
-        self._tell("running", begins=True)  # before the broadcast, so that no rank has failed yet
-        self._saved = ranks.broadcast(self._counts() if begun else dict.fromkeys(_COUNTS, 0))
+        self._saved = dict.fromkeys(_COUNTS, 0)
         _training.append(self)
+        self._tell("running", keeps=())  # no rank has begun, and so failed, before the broadcast
+        self._saved = ranks.broadcast(self._counts() if begun else self._saved)
         change = change_of_setting("\n".join(self._setting or []), setting())
         if change and ranks.rank() == 0:
             print(f"syncline: '{self._folder}': {change}", file=sys.stderr)
@@ -204,23 +206,19 @@ class Checkpoints(Callback):
         """Writes the status after `error` ended fit."""
         exit_code = ending.exit_code(error)
         state = {0: "finished", EXIT_SAVED: "saved"}.get(exit_code, "failed")
-        teller = ranks.rank()
         if isinstance(error, StallError):  # another rank has ended; this rank has no error of its own
             exit_code, state = None, "saved"  # a restart can succeed
-        if isinstance(error, (StallError, DisagreementError)) and self._is_told_by_another():
-            teller = None  # the status of the rank that caused the error stays
-        self._end(state, exit_code, f"{type(error).__name__}: {error}".partition("\n")[0], teller)
+        # The status of the rank that caused the error stays.
+        keeps = _ENDED if isinstance(error, (StallError, DisagreementError)) else ()
+        self._end(state, exit_code, f"{type(error).__name__}: {error}".partition("\n")[0], ranks.rank(), keeps)
 
-    def _is_told_by_another(self):
-        return self._status().get("state", "running") != "running"
-
-    def _end(self, state, exit_code, reason="", teller=0):
+    def _end(self, state, exit_code, reason="", teller=0, keeps=()):
         """Called once per training, however it ends."""
         _training.remove(self)
         _set_handlers(self._before)
         self._before = {}
         try:
-            self._tell(state, exit_code, reason, teller)
+            self._tell(state, exit_code, reason, teller, keeps)
         finally:
             self._lock.release()
 
@@ -293,11 +291,12 @@ class Checkpoints(Callback):
     def _counts(self):
         return dict(zip(_COUNTS, (self._epoch, self._batch, int(K.get_value(self.model.optimizer.iterations)))))
 
-    def _tell(self, state, exit_code=None, reason="", teller=0, begins=False):
+    def _tell(self, state, exit_code=None, reason="", teller=0, keeps=("failed",)):
+        """Writes the status if this rank is the teller. A status whose state is in `keeps` stays: another rank has written it."""
         if ranks.rank() != teller:
             return
         with alone_in(self._folder):
-            if begins or state != "running" or self._status().get("state") != "failed":  # "failed": another rank has told why
+            if not keeps or self._status().get("state") not in keeps:
                 self._write_status(state, exit_code, reason, teller)
 
     def _write_status(self, state, exit_code, reason, teller):

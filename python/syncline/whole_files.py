@@ -66,18 +66,19 @@ def sync_folder(folder):
 def alone_in(folder):
     """Context manager: excludes the other ranks that use it on this folder, also C++ ones (runtime/training/status.cc).
 
-    A rank that holds the lock for more than a second has a disk that hangs; the others then go on, as on a file system without locks.
+    A rank that holds the lock for more than a minute has a disk that hangs; the others then go on, as on a file system without locks.
     """
     with contextlib.ExitStack() as held:
         with contextlib.suppress(OSError):
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
             held.callback(os.close, descriptor)
             _lock_briefly(descriptor)
+            held.callback(fcntl.flock, descriptor, fcntl.LOCK_UN)  # a forked process may have a copy of the descriptor
         yield
 
 
 def _lock_briefly(descriptor):
-    end = time.monotonic() + 1
+    end = time.monotonic() + 60
     while time.monotonic() < end:
         try:
             return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

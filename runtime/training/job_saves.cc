@@ -28,6 +28,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr auto kToBegin = 2s;
 constexpr auto kLook = 20ms;
 
 constexpr const char* kNoMemory = "no memory for a copy of the variables to save";
@@ -49,18 +50,24 @@ std::string saved_file(Save save) {
   }
 }
 
-// Two seconds, and one for each 20 MB: a slow disk. After a death mpirun kills the remaining ranks sooner.
-std::chrono::seconds longest_emergency(const SavedModel& model) {
+// A second for each 20 MB: a slow disk.
+std::chrono::seconds longest_save(const SavedModel& model) {
   std::int64_t bytes = 0;
   for (const Variable& v : variables_of(model))
     bytes += v.shape().size() * static_cast<std::int64_t>(size_of(v.dtype()));
-  return 2s + std::chrono::seconds(bytes / 20'000'000);
+  return std::chrono::seconds(bytes / 20'000'000);
 }
 
-// The lowest living rank saves. The other ranks wait until it has left: their exit would make mpirun kill it.
-void wait_for_survivor(const comm::Communicator& wire, const SavedModel& model) {
-  const auto until = std::chrono::steady_clock::now() + longest_emergency(model);
-  while (!wire.lowest_living() && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(kLook);
+// The lowest living rank saves. The other ranks wait until it has left: their exit would make mpirun kill it. It may
+// also hang, or be on another node; then they wait while a checkpoint is being written. (After a death mpirun kills
+// the remaining ranks after two seconds.)
+void wait_for_survivor(const comm::Communicator& wire, const io::CheckpointFolder& folder, const SavedModel& model) {
+  const auto begun = std::chrono::steady_clock::now();
+  const auto waits = [&] {
+    const auto waited = std::chrono::steady_clock::now() - begun;
+    return waited < kToBegin || (waited < kToBegin + longest_save(model) && folder.is_saving());
+  };
+  while (!wire.lowest_living() && waits()) std::this_thread::sleep_for(kLook);
 }
 
 }  // namespace
@@ -115,7 +122,8 @@ void Job::Saves::compare_setting() {
 }
 
 void Job::Saves::on_train_begin(Fit& fit) {
-  last_failed_ = no_memory_ = false;
+  begun_ = last_failed_ = no_memory_ = false;
+  greatest_of_all(options_.wire, "that no rank still ends an earlier training", 0);  // and writes its status
   std::string error;
   try {
     if (first_) begin(fit);
@@ -141,7 +149,9 @@ void Job::Saves::begin(const Fit& fit) {
   if (!file_.empty() && fit.counts().global_step == 0)
     say(join_text("'", options_.folder,
                   "': this training begins anew, and its checkpoints replace those of an earlier ",
-                  "training (the newest is ", file_, "); resume that one, or give another folder, to keep them"));
+                  "training (the newest is ", file_, ")",
+                  options_.monitor.empty() ? "" : ", but 'best' counts them while they exist",
+                  "; resume that one, or give another folder, to keep them"));
   begin_status(options_.folder, status_of("running", {}, fit.counts(), ""));
   begun_ = true;
 }
@@ -310,7 +320,7 @@ void Job::Saves::on_failure(Fit& fit, const std::exception& error) noexcept {
   if (!begun_) return;
   try {
     if (options_.wire == nullptr || options_.wire->lowest_living()) survive(fit, error);
-    else if (rank_is_missing(error)) wait_for_survivor(*options_.wire, options_.model);
+    else if (rank_is_missing(error)) wait_for_survivor(*options_.wire, folder_, options_.model);
     else if (!ranks_disagree(error) && !last_failed_) tell_own_error(fit, error);
   } catch (const std::exception& e) {
     say(e.what());

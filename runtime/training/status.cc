@@ -26,10 +26,10 @@ io::Descriptor open_folder(const std::string& folder) {
   return io::Descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 }
 
-// Locks the open folder. Another rank holds the lock for one small write; one that holds it longer has a disk that
-// hangs.
+// Locks the open folder. Another rank holds the lock for one small write, which may wait for a large checkpoint's; one
+// that holds it longer has a disk that hangs.
 void lock_briefly(const io::Descriptor& folder) {
-  const auto until = std::chrono::steady_clock::now() + 1s;
+  const auto until = std::chrono::steady_clock::now() + 1min;
   while (io::try_lock(folder.get(), LOCK_EX) == io::FileLock::kHeldByAnother &&
          std::chrono::steady_clock::now() < until)
     std::this_thread::sleep_for(1ms);

@@ -3,6 +3,7 @@
 import ast
 import inspect
 import pathlib
+import pickle
 import re
 import typing
 
@@ -70,7 +71,7 @@ def test_every_name_is_in_the_modules_dict():
         (lambda: K.placeholder((2,)) + K.placeholder((2,), dtype="int32"), TypeError, "cast"),
         (lambda: K.exp("text"), TypeError, "dtype"),
         (lambda: K.exp(None), TypeError, "exp: does not take x of type NoneType"),
-        (lambda: K.dot(K.ones((2, 2)), None), TypeError, "dot: does not take y of type NoneType"),
+        (lambda: K.dot(K.ones((2, 2)), None), TypeError, "dot: does not take x of type Variable, y of type NoneType"),
         (lambda: K.dot(K.ones((2, 2))), TypeError, "missing 1 required"),
         (lambda: K.concatenate([K.ones((2, 2)), None]), TypeError, "concatenate: expected a tensor, got None"),
         (lambda: K.stack([K.ones((2, 3)), K.ones((3, 2))]), ValueError, "stack: concatenate: shapes (1, 2, 3)"),
@@ -104,6 +105,11 @@ def test_errors(call, error, words):
     with pytest.raises(error) as caught:
         call()
     assert words in str(caught.value)
+
+
+def test_functions_can_be_pickled_and_inspected():
+    assert pickle.loads(pickle.dumps(K.relu)) is K.relu
+    assert inspect.getfullargspec(K.relu).args == ["x", "alpha", "max_value", "threshold"]
 
 
 def test_an_error_of_the_programs_function_is_left_alone():

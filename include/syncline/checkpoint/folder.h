@@ -58,11 +58,13 @@ class CheckpointFolder {
   // and removes nothing, because only one rank must remove files.
   std::string save_shard(const Checkpoint& checkpoint, Shard shard) const;
   std::string save_index(const Checkpoint& checkpoint, int count) const;
-  // Call this instead of save_index if a shard could not be written: removes the shards that have no index.
+  // Call this instead of save_index if a shard could not be written: removes the shards that no index lists.
   void discard_shards() const;
   // Removes the oldest file but the newest, the best and those that cannot be opened. False if no other file is left,
   // or if `latest` is missing or damaged, because an older file may then be the last whole one.
   bool make_room() const;
+  // Whether a process now writes a checkpoint of this folder, or was killed while it did so.
+  bool is_saving() const;
 
   // The file name that `latest` points at; empty if the link is missing or does not point at a file of this folder.
   std::string latest() const;

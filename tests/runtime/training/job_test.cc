@@ -53,7 +53,9 @@ TEST_F(JobTest, SaysThatItReplacesAnEarlierTraining) {
   };
   EXPECT_EQ(told({}), "");
   EXPECT_EQ(told({.resume = true}), "");
-  EXPECT_CONTAINS(told({}), "its checkpoints replace those of an earlier training (the newest is step-0000000024.h5)");
+  EXPECT_CONTAINS(told({}), "its checkpoints replace those of an earlier training (the newest is step-0000000024.h5);");
+  EXPECT_CONTAINS(told({.monitor = "val_loss"}),
+                  "step-0000000018.h5), but 'best' counts them while they exist; resume");
 }
 
 TEST_F(JobTest, AMonitorThatIsNoLogIsNamed) {

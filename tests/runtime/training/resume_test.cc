@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "comm/local/local_communicator.h"
+#include "io/files/folder_lock.h"
 #include "syncline/backend/config.h"
 #include "syncline/backend/math.h"
 #include "syncline/backend/reduce.h"
@@ -217,6 +218,12 @@ TEST_F(ResumeTest, AStepThatFailedAndIsTriedAgain) {
         EXPECT_EQ(io::message_of<ValueError>([&] { fit.run(); }), "no such row");
         EXPECT_EQ(fit.run(), Ended::kFinished);
         EXPECT_EQ(small.digest(), unbroken.digest);
+        // An error before a training has its folder leaves the status of another one there alone.
+        std::optional<io::FolderLock> other;
+        if (wire.rank() == 0) other.emplace(scratch_.path("run"));
+        EXPECT_THROW(fit.run(), IoError);
+        wire.barrier();
+        EXPECT_EQ(status()["state"], "finished");
       },
       {}, 3);
 }
