@@ -27,7 +27,7 @@ class FunctionPlans {
   struct Key {
     std::vector<Meta> metas;             // of this rank's feeds
     std::vector<bool> static_arguments;  // values of the boolean scalar feeds, in order
-    std::uint64_t generation = 0;        // of the session
+    std::uint64_t generation = 0;        // of the session; a new one ends all plans
     bool own_rows = false;               // each rank feeds its own rows
     std::vector<SizeValues> sizes;       // computed so far, by successive plans
   };
@@ -43,7 +43,7 @@ class FunctionPlans {
     std::vector<std::unique_ptr<Planned>> next;
     std::vector<RandomOp*> random_ops;    // of this plan and its predecessors
     std::uint64_t first_fingerprint = 0;  // of the first plan in this chain
-    std::uint64_t arena_moves = 0;        // when the plan was bound
+    std::uint64_t arena_moves = 0;        // of the session, when the plan was bound
     std::uint64_t compared_in = 0;        // the comparison round (UsedVariables) that has its variables
   };
 

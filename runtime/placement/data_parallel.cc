@@ -178,7 +178,7 @@ class DataParallel : public Strategy {
   }
 
   void wait(std::uint64_t ticket) override {
-    if (ticket == kHeld) ticket = late_ != 0 ? std::exchange(late_, 0) : submit(std::exchange(held_, {}));
+    if (ticket == kHeld) ticket = delayed_ != 0 ? std::exchange(delayed_, 0) : submit(std::exchange(held_, {}));
     finish(ticket);
   }
 
@@ -265,7 +265,7 @@ class DataParallel : public Strategy {
     }
     const std::uint64_t ticket = submit(sent);
     if (held_.transfer == nullptr || sent.tag.bucket != fault->numbers[1]) return ticket;
-    late_ = submit(std::exchange(held_, {}));
+    delayed_ = submit(std::exchange(held_, {}));
     faults_->spend(*fault);
     return ticket;
   }
@@ -313,8 +313,8 @@ class DataParallel : public Strategy {
   bool has_variable_memory_ = true;
   std::int32_t nothing_ = 0;
   Faults* faults_ = nullptr;
-  Sent held_;               // delayed by a fault
-  std::uint64_t late_ = 0;  // ticket of the delayed transfer
+  Sent held_;                  // delayed by a fault
+  std::uint64_t delayed_ = 0;  // ticket of the delayed transfer
 };
 
 }  // namespace
