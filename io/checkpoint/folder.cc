@@ -65,20 +65,13 @@ std::string target_of(const std::string& link) {
   return length < 0 ? std::string() : std::string(target.data(), static_cast<std::size_t>(length));
 }
 
-// The names of checkpoints that have a temporary file.
-std::vector<std::string> temporaries_in(const std::string& directory) {
-  std::vector<std::string> found;
-  for (const std::string& name : names_in(directory)) {
-    if (!name.ends_with(kTemporary)) continue;
-    std::string saved = name.substr(0, name.size() - kTemporary.size());
-    if (step_of_name(saved)) found.push_back(std::move(saved));
-  }
-  return found;
-}
-
 // Removes the temporaries of killed saves: no later save writes to the same path.
 void remove_leftovers(const std::string& directory) {
-  for (const std::string& name : temporaries_in(directory)) remove_abandoned_temporary(directory + "/" + name);
+  for (const std::string& name : names_in(directory)) {
+    if (!name.ends_with(kTemporary)) continue;
+    const std::string saved = name.substr(0, name.size() - kTemporary.size());
+    if (step_of_name(saved)) remove_abandoned_temporary(directory + "/" + saved);
+  }
 }
 
 // Empty for a file without a metric, or with NaN. Throws IoError if the file cannot be read or is Keras's.
@@ -95,7 +88,9 @@ bool among(const std::vector<std::string>& names, const std::string& name) {
 std::optional<std::vector<std::string>> shards_listed_at(const std::string& path) {
   try {
     const Hdf5Session session;
-    return listed_shards(Hdf5File::open(path));
+    Hdf5File file = Hdf5File::open(path);
+    file.refuse_variable_texts();
+    return listed_shards(file);
   } catch (const UnreadableError&) {
     if (::access(path.c_str(), F_OK) != 0 && errno == ENOENT) return std::vector<std::string>();
   } catch (const IoError&) {
@@ -190,7 +185,14 @@ bool CheckpointFolder::make_room() const {
   return false;
 }
 
-bool CheckpointFolder::is_saving() const { return !temporaries_in(directory_).empty(); }
+bool CheckpointFolder::is_saving() const {
+  const std::vector<std::string> names = names_in(directory_);
+  return std::any_of(names.begin(), names.end(), [](std::string_view name) {
+    if (!name.ends_with(kTemporary)) return false;
+    const std::string_view saved = name.substr(0, name.size() - kTemporary.size());
+    return step_of_name(saved) || step_of_name(index_of_shard(saved));
+  });
+}
 
 // Removes shards that no index lists. Call it only when every started save has written its index.
 void CheckpointFolder::discard_shards() const {

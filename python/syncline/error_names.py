@@ -19,13 +19,14 @@ def name_errors(namespace):
 
 
 def _with_name(function):
+    # A keyword, because Keras saves a Lambda layer with the function's code, closure and positional defaults.
     @functools.wraps(function)
-    def call(*positional, **named):
+    def call(*positional, _function=function, **named):
         try:
-            return function(*positional, **named)
+            return _function(*positional, **named)
         except (TypeError, ValueError) as error:
             if type(error) in (TypeError, ValueError) and len(error.args) == 1 and _is_ours(error.__traceback__.tb_next):
-                error.args = (_text(function, positional, named, str(error)),)
+                error.args = (_text(_function, positional, named, str(error)),)
             raise
 
     # pickle finds the function by its module, inspect.getfullargspec the arguments by the signature.

@@ -124,10 +124,10 @@ class Checkpoints(Callback):
             self._before = {number: signal.signal(number, self._ask) for number in _SIGNALS}
         begun = os.path.lexists(os.path.join(self._folder, "latest"))
         self._setting = self._setting_before() if begun else None
-        self._saved = dict.fromkeys(_COUNTS, 0)
+        self._saved = self._counts() if begun else dict.fromkeys(_COUNTS, 0)
         _training.append(self)
         self._tell("running", keeps=())  # no rank has begun, and so failed, before the broadcast
-        self._saved = ranks.broadcast(self._counts() if begun else self._saved)
+        self._saved = ranks.broadcast(self._saved)
         change = change_of_setting("\n".join(self._setting or []), setting())
         if change and ranks.rank() == 0:
             print(f"syncline: '{self._folder}': {change}", file=sys.stderr)
@@ -292,12 +292,14 @@ class Checkpoints(Callback):
         return dict(zip(_COUNTS, (self._epoch, self._batch, int(K.get_value(self.model.optimizer.iterations)))))
 
     def _tell(self, state, exit_code=None, reason="", teller=0, keeps=("failed",)):
-        """Writes the status if this rank is the teller. A status whose state is in `keeps` stays: another rank has written it."""
+        """Writes the status if this rank is the teller. A state in `keeps`, with its code and reason, stays: another rank has told it."""
         if ranks.rank() != teller:
             return
         with alone_in(self._folder):
-            if not keeps or self._status().get("state") not in keeps:
-                self._write_status(state, exit_code, reason, teller)
+            told = self._status() if keeps else {}
+            if told.get("state") in keeps:
+                state, exit_code, reason = told["state"], told.get("exit_code"), told.get("reason", "")
+            self._write_status(state, exit_code, reason, teller)
 
     def _write_status(self, state, exit_code, reason, teller):
         latest = os.path.join(self._folder, "latest")

@@ -28,7 +28,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kToBegin = 2s;
+constexpr auto kPause = 2s;  // before a save, and between two
 constexpr auto kLook = 20ms;
 
 constexpr const char* kNoMemory = "no memory for a copy of the variables to save";
@@ -59,15 +59,16 @@ std::chrono::seconds longest_save(const SavedModel& model) {
 }
 
 // The lowest living rank saves. The other ranks wait until it has left: their exit would make mpirun kill it. It may
-// also hang, or be on another node; then they wait while a checkpoint is being written. (After a death mpirun kills
-// the remaining ranks after two seconds.)
+// also hang, or be on another node; then they wait while a checkpoint is being written, the one under way and the last
+// one. (After a death mpirun kills the remaining ranks after two seconds.)
 void wait_for_survivor(const comm::Communicator& wire, const io::CheckpointFolder& folder, const SavedModel& model) {
   const auto begun = std::chrono::steady_clock::now();
-  const auto waits = [&] {
-    const auto waited = std::chrono::steady_clock::now() - begun;
-    return waited < kToBegin || (waited < kToBegin + longest_save(model) && folder.is_saving());
-  };
-  while (!wire.lowest_living() && waits()) std::this_thread::sleep_for(kLook);
+  auto now = begun, saving = begun;
+  while (!wire.lowest_living() && now - saving < kPause && now - begun < kPause + 2 * longest_save(model)) {
+    std::this_thread::sleep_for(kLook);
+    now = std::chrono::steady_clock::now();
+    if (folder.is_saving()) saving = now;
+  }
 }
 
 }  // namespace
@@ -123,13 +124,17 @@ void Job::Saves::compare_setting() {
 
 void Job::Saves::on_train_begin(Fit& fit) {
   begun_ = last_failed_ = no_memory_ = false;
-  greatest_of_all(options_.wire, "that no rank still ends an earlier training", 0);  // and writes its status
   std::string error;
-  try {
-    if (first_) begin(fit);
-  } catch (const std::exception& e) {
-    error = e.what();
-  }
+  const auto on_first = [&](auto action) {
+    try {
+      if (first_ && error.empty()) action();
+    } catch (const std::exception& e) {
+      error = e.what();
+    }
+  };
+  on_first([&] { begin(fit); });
+  greatest_of_all(options_.wire, "that no rank still ends an earlier training", 0);  // and writes its status
+  on_first([&] { begin_status(options_.folder, status_of("running", {}, fit.counts(), "")); });
   error = as_first_rank_says(options_.wire, "whether there is a folder for checkpoints", std::move(error));
   if (!error.empty()) throw IoError(error);
   if (const std::optional<io::Shard> own = own_shard()) {
@@ -152,8 +157,6 @@ void Job::Saves::begin(const Fit& fit) {
                   "training (the newest is ", file_, ")",
                   options_.monitor.empty() ? "" : ", but 'best' counts them while they exist",
                   "; resume that one, or give another folder, to keep them"));
-  begin_status(options_.folder, status_of("running", {}, fit.counts(), ""));
-  begun_ = true;
 }
 
 // The all-reduce of the words overlaps the step.
@@ -290,6 +293,7 @@ void Job::Saves::on_train_end(Fit& fit) {
   error = as_first_rank_says(options_.wire, "whether the last checkpoint is written", std::move(error));
   last_failed_ = !error.empty();
   if (last_failed_) throw IoError(error);
+  begun_ = false;
 }
 
 void Job::Saves::end(const Fit& fit) {
@@ -298,12 +302,14 @@ void Job::Saves::end(const Fit& fit) {
   const std::string name = options_.requests != nullptr ? options_.requests->name() : "";
   if (!fit.paused()) tell("finished", 0, fit.counts(), "");
   else tell("saved", kExitSaved, fit.counts(), name.empty() ? "another rank was asked to stop" : name);
-  lock_.reset();  // another job of this process may now own the folder and its status
+  lock_.reset();  // another job may now own the folder and its status
 }
 
 void Job::Saves::tell(const std::string& state, std::optional<int> exit_code, const io::TrainingState& counts,
                       const std::string& reason) const {
-  write_status(options_.folder, status_of(state, exit_code, counts, reason));
+  const Status status = status_of(state, exit_code, counts, reason);
+  if (begun_) write_status(options_.folder, status);
+  else begin_status(options_.folder, status);
 }
 
 Status Job::Saves::status_of(const std::string& state, std::optional<int> exit_code, const io::TrainingState& counts,
@@ -317,7 +323,7 @@ Status Job::Saves::status_of(const std::string& state, std::optional<int> exit_c
 }
 
 void Job::Saves::on_failure(Fit& fit, const std::exception& error) noexcept {
-  if (!begun_) return;
+  if (!begun_ && !lock_) return;
   try {
     if (options_.wire == nullptr || options_.wire->lowest_living()) survive(fit, error);
     else if (rank_is_missing(error)) wait_for_survivor(*options_.wire, folder_, options_.model);

@@ -64,7 +64,7 @@ class Job::Saves {
   std::optional<io::FolderLock> lock_;  // on rank 0
   io::CheckpointFolder folder_;
   const bool first_;          // this is rank 0
-  bool begun_ = false;        // the folder exists, and the status says that the training runs
+  bool begun_ = false;        // the status is that of this training
   bool last_failed_ = false;  // the last checkpoint could not be written
   bool no_memory_ = false;    // the last save had no memory for its copy
   std::uint64_t plan_ = 0, plan_before_ = 0;

@@ -22,18 +22,24 @@ using namespace std::chrono_literals;
 
 std::string path_in(const std::string& folder) { return folder + "/status.json"; }
 
-io::Descriptor open_folder(const std::string& folder) {
-  return io::Descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-}
+// Locks the folder. Another rank holds the lock for one small write, which may wait for a large checkpoint's; one that
+// holds it longer has a disk that hangs.
+class FolderTurn {
+ public:
+  explicit FolderTurn(const std::string& folder) : folder_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    const auto until = std::chrono::steady_clock::now() + 1min;
+    while (io::try_lock(folder_.get(), LOCK_EX) == io::FileLock::kHeldByAnother &&
+           std::chrono::steady_clock::now() < until)
+      std::this_thread::sleep_for(1ms);
+  }
+  FolderTurn(const FolderTurn&) = delete;
+  FolderTurn& operator=(const FolderTurn&) = delete;
+  // A forked process may have a copy of the descriptor, which would keep the lock.
+  ~FolderTurn() { ::flock(folder_.get(), LOCK_UN); }
 
-// Locks the open folder. Another rank holds the lock for one small write, which may wait for a large checkpoint's; one
-// that holds it longer has a disk that hangs.
-void lock_briefly(const io::Descriptor& folder) {
-  const auto until = std::chrono::steady_clock::now() + 1min;
-  while (io::try_lock(folder.get(), LOCK_EX) == io::FileLock::kHeldByAnother &&
-         std::chrono::steady_clock::now() < until)
-    std::this_thread::sleep_for(1ms);
-}
+ private:
+  const io::Descriptor folder_;
+};
 
 std::string text_of(const Status& status) {
   nlohmann::ordered_json text;
@@ -76,14 +82,12 @@ void keep_failure(const std::string& folder, Status& status) {
 }  // namespace
 
 void begin_status(const std::string& folder, const Status& status) {
-  const io::Descriptor locked = open_folder(folder);
-  lock_briefly(locked);
+  const FolderTurn turn(folder);
   replace(folder, status);
 }
 
 void write_status(const std::string& folder, Status status) {
-  const io::Descriptor locked = open_folder(folder);
-  lock_briefly(locked);
+  const FolderTurn turn(folder);
   keep_failure(folder, status);
   replace(folder, status);
 }

@@ -186,6 +186,12 @@ TEST_F(Shards, AFolderKeepsThemWithTheirIndex) {
   folder.save_shard(at_step(1), {0, 3});  // a save without an index
   for (const std::int64_t step : {2, 3, 4, 4}) save_all(step);
   EXPECT_EQ(files(), 2 * 4 + 1);
+  EXPECT_FALSE(folder.is_saving());
+  for (const char* name : {"step-0000000009.h5.tmp", "step-0000000009.shard-0-of-3-0.h5.tmp"}) {
+    write_file(scratch_.path(join_text("run/", name)), "");
+    EXPECT_TRUE(folder.is_saving());
+    std::filesystem::remove(scratch_.path(join_text("run/", name)));
+  }
   folder.save_shard(at_step(3), {0, 3});  // the same at a step that has an index
   save_all(4);
   EXPECT_EQ(files(), 2 * 4 + 1);

@@ -110,6 +110,8 @@ def test_errors(call, error, words):
 def test_functions_can_be_pickled_and_inspected():
     assert pickle.loads(pickle.dumps(K.relu)) is K.relu
     assert inspect.getfullargspec(K.relu).args == ["x", "alpha", "max_value", "threshold"]
+    # Keras writes these of a Lambda layer's function as JSON.
+    assert K.square.__closure__ is None and K.square.__defaults__ is None
 
 
 def test_an_error_of_the_programs_function_is_left_alone():

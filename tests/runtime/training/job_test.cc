@@ -299,6 +299,20 @@ TEST_F(JobTest, AnErrorOfOneRankIsNoReasonToTryAgain) {
   }
 }
 
+// Rank 0 has the folder and waits for a rank that never begins; what an earlier training left there is not its status.
+TEST_F(JobTest, ARankThatFailsBeforeItBegins) {
+  train(1, {}, "run", 1);
+  EXPECT_EQ(status()["state"], "finished");
+  struct Refusing : Callback {
+    void on_train_begin(Fit&) override { throw std::runtime_error("no data"); }
+  } refusing;
+  ::testing::internal::CaptureStderr();
+  EXPECT_ANY_THROW(train(2, {.resume = true, .witness = &refusing, .witness_rank = 1}));
+  ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(status()["state"], "saved");
+  EXPECT_EQ(status()["global_step"], 6);
+}
+
 // Rank 0 saves an epoch's end and dies; the survivor saves the same step.
 TEST_F(JobTest, AnEmergencyKeepsTheMetric) {
   die_at(6, 2, {.monitor = "val_loss"});
