@@ -10,6 +10,7 @@ trainings, fewer steps, and for each a way or two; together they have each pair 
 import argparse
 import itertools
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -222,6 +223,11 @@ def compare(first, lines):
             raise Different(f"differs\n    one rank: {a[:300]}\n    here:     {b[:300]}")
 
 
+def name_of(training, way):
+    named = " ".join(f"{name} {value}" for name, value in zip(Way._fields, way))
+    return f"{training.name:28} {named:60}"
+
+
 def check(training, steps, ways, setup):
     """Runs a training in all ways and prints a line for each. Returns the number of runs that fail or differ."""
     wrong = 0
@@ -235,8 +241,7 @@ def check(training, steps, ways, setup):
                 mark, result = "=", f"{seconds:6.1f} s"
             except Different as problem:
                 mark, result, wrong = "!", str(problem), wrong + 1
-            named = " ".join(f"{name} {value}" for name, value in zip(Way._fields, way))
-            print(f"{mark} {training.name:28} {named:60} {result}", flush=True)
+            print(f"{mark} {name_of(training, way)} {result}", flush=True)
             if first is None:
                 break
     return wrong
@@ -249,6 +254,8 @@ def main():
     parser.add_argument("--sample", action="store_true", help="fewer trainings, steps and ways")
     parser.add_argument("--only", default="", help="only trainings whose name matches")
     parser.add_argument("--ranks", type=int, nargs="+", default=SETTINGS.ranks, choices=SETTINGS.ranks, help="only these numbers of ranks")
+    parser.add_argument("--done", action="append", default=[], metavar="FILE",
+                        help="leave out the ways that this output of an earlier run of the same build shows as equal")  # fmt: skip
     args = parser.parse_args()
     os.environ["KERAS_EXAMPLES"] = os.path.abspath(args.keras_examples)
     trainings = [t for t in TRAININGS if re.search(args.only, t.name) and (t.few_steps or not args.sample)]
@@ -267,8 +274,10 @@ def main():
         setup = Setup(os.path.abspath(args.build), home, SAMPLE_LIMIT if args.sample else LIMIT)
         with open(os.path.join(home, "keras.json"), "w", encoding="utf-8") as file:
             file.write('{"floatx": "float32", "epsilon": 1e-7, "image_data_format": "channels_last"}')
+        done = [line for path in args.done for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines()]
         for number, training in enumerate(trainings):
             own = ways[number :: len(trainings)] or [ways[number % len(ways)]] if args.sample else ways
+            own = [way for way in own if not any(line.startswith(f"= {name_of(training, way)}") for line in done)]
             wrong += check(training, training.few_steps if args.sample else training.steps, own, setup)
             runs += len(own)
     print(f"exact: {len(trainings)} trainings in {runs} runs beside one rank's, of which {wrong} fail or differ")
