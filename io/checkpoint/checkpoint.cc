@@ -78,7 +78,7 @@ CheckpointHead read_head_of(const Hdf5Group& root) {
   head.has_state = root.has(kStateGroup);
   if (!head.has_state) return head;
   const Hdf5Group group = root.group(kStateGroup);
-  if (is_shard(root))
+  if (group.has_attribute(kShard))
     fail_at(root.location(), "is one shard of a checkpoint; use the file without '.shard-...' in its name");
   return read_head(group);
 }

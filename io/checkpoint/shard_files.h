@@ -9,10 +9,10 @@
 
 namespace syncline::io {
 
-// Needs a live Hdf5Session. Not thread-safe.
 // The files that `file` lists, if it is an index; else none. Throws IoError for a name outside its directory.
 std::vector<std::string> listed_shards(const Hdf5File& file);
 
+// Needs a live Hdf5Session. Not thread-safe.
 class ShardFiles {
  public:
   // Reads the list of shards, if `file` is an index.

@@ -8,6 +8,8 @@ import inspect
 import os
 import types
 
+from syncline._core import Tensor, Variable
+
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
@@ -45,5 +47,10 @@ def _text(function, positional, named, text):
     name = function.__name__
     if "incompatible function arguments" in text:  # nanobind's, with the signature of a function without names
         given = inspect.signature(function).bind(*positional, **named).arguments
-        return f"{name}: does not take " + ", ".join(f"{key} of type {type(value).__name__}" for key, value in given.items())
+        return f"{name}: does not take " + ", ".join(f"{key} {_described(value)}" for key, value in given.items())
     return text if text.startswith((f"{name}:", f"{name}(")) else f"{name}: {text}"
+
+
+def _described(value):
+    shape = f" and shape {value.shape}".replace("None", "?") if isinstance(value, (Tensor, Variable)) else ""
+    return f"of type {type(value).__name__}{shape}"

@@ -71,7 +71,7 @@ def test_every_name_is_in_the_modules_dict():
         (lambda: K.placeholder((2,)) + K.placeholder((2,), dtype="int32"), TypeError, "cast"),
         (lambda: K.exp("text"), TypeError, "dtype"),
         (lambda: K.exp(None), TypeError, "exp: does not take x of type NoneType"),
-        (lambda: K.dot(K.ones((2, 2)), None), TypeError, "dot: does not take x of type Variable, y of type NoneType"),
+        (lambda: K.dot(K.ones((2, 2)), None), TypeError, "dot: does not take x of type Variable and shape (2, 2), y of type NoneType"),
         (lambda: K.dot(K.ones((2, 2))), TypeError, "missing 1 required"),
         (lambda: K.concatenate([K.ones((2, 2)), None]), TypeError, "concatenate: expected a tensor, got None"),
         (lambda: K.stack([K.ones((2, 3)), K.ones((3, 2))]), ValueError, "stack: concatenate: shapes (1, 2, 3)"),

@@ -51,11 +51,11 @@ def agree(known, shape):
 
 
 def fault_of(error):
-    """The defect of an error; None if it is a plain error that states shapes, numbers or types."""
+    """The defect of an error; None if it is a plain error that states shapes or numbers."""
     text = str(error)
     if not isinstance(error, PLAIN) or "internal" in text or "report this" in text:
         return f"no plain error: {type(error).__name__}: {text}"
-    return None if re.search(r"[\d?]|\(\)|scalar|no tensors|unknown|of type", text) else f"an error without shapes: {text}"
+    return None if re.search(r"[\d?]|\(\)|scalar|no tensors|unknown", text) else f"an error without shapes: {text}"
 
 
 def check(K, model, call):
