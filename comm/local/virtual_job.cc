@@ -44,9 +44,6 @@ class OneBuffer : public NodeMemory {
     if (!buffer_ || buffer_->size() < bytes) buffer_ = std::make_shared<std::vector<std::byte>>(bytes);
     return std::make_unique<Parts>(buffer_, ranks_);
   }
-  std::unique_ptr<Window> allocate_lasting(std::size_t) override {  // its parts would have to follow each other
-    fail<InternalError>("ranks whose messages have no bytes share no variables");
-  }
 
  private:
   struct Parts : Window {

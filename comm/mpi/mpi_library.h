@@ -20,7 +20,6 @@ namespace syncline::comm {
 
 enum class MpiComm : std::intptr_t { kNull = 0 };
 enum class MpiRequest : std::intptr_t { kNull = 0 };
-enum class MpiWindow : std::intptr_t { kNull = 0 };
 
 struct MpiLibrary {
   static constexpr int kAnySource = -1;
@@ -62,11 +61,6 @@ struct MpiLibrary {
   int (*test)(MpiRequest* request, int* done);
   // Of a receive. `test` completes it soon, cancelled or with its message.
   int (*cancel)(MpiRequest request);
-
-  // Memory that the ranks of a node share; `window_part` is the first byte of a rank's part in this process.
-  int (*allocate_shared)(std::size_t bytes, MpiComm node, MpiWindow* window);
-  int (*window_part)(MpiWindow window, int rank, void** first);
-  int (*free_window)(MpiWindow* window);
 };
 
 struct MpiPlugin {
@@ -77,7 +71,7 @@ struct MpiPlugin {
 // The function that a plugin exports. The number in its name counts versions of the two structs, so that a plugin of
 // another version is refused.
 using GetMpiPlugin = const MpiPlugin*();
-inline constexpr const char* kGetMpiPlugin = "syncline_mpi_plugin_2";
+inline constexpr const char* kGetMpiPlugin = "syncline_mpi_plugin_3";
 
 // MPI for one thread: the others wait until this object is destroyed. Hold it only for calls that return at once, or
 // that all ranks make together. A thread that holds one must not make another.

@@ -18,45 +18,16 @@
 
 #include "syncline/error.h"
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23  // Linux 5.14; Debian 12's C library has it, the kernel may not
-#endif
-
 namespace syncline::comm {
 namespace {
 
-// Space that Open MPI uses beside our bytes.
-constexpr std::size_t kMargin = std::size_t{1} << 20;
-
-// The folder of the files that back windows.
-std::string window_folder() {
+// The folder where Open MPI has shared memory, so that its option moves ours too.
+std::string memory_folder() {
   const LockedMpi mpi;
   std::array<char, 4096> text{};
   mpi->control_variable("osc_sm_backing_directory", text.data(), static_cast<int>(text.size()));
   return text[0] != '\0' ? text.data() : "/dev/shm";
 }
-
-class SharedWindow : public Window {
- public:
-  SharedWindow(const LockedMpi& mpi, std::shared_ptr<MpiLife> life, MpiWindow window, int ranks)
-      : life_(std::move(life)), window_(window) {
-    for (int l = 0; l < ranks; ++l) {
-      void* first = nullptr;
-      check_mpi(mpi->window_part(window_, l, &first), "MPI_Win_shared_query", "start");
-      // A part may begin inside a page, at the same offset on every rank.
-      parts_.push_back(reinterpret_cast<std::byte*>(in_pages(reinterpret_cast<std::uintptr_t>(first))));
-    }
-  }
-  ~SharedWindow() override {
-    if (!life_->may_free()) return;
-    const LockedMpi mpi;
-    mpi->free_window(&window_);
-  }
-
- private:
-  const std::shared_ptr<MpiLife> life_;
-  MpiWindow window_;
-};
 
 // A file for memory. Its name, if this rank has made one, and its descriptor end with the object.
 class MemoryFile {
@@ -116,13 +87,6 @@ class MappedWindow : public Window {
   const std::size_t bytes_;
 };
 
-// Backs the pages with zeroed memory. Returns false if there is not enough.
-bool populate(std::byte* begin, std::size_t bytes) {
-  if (::madvise(begin, in_pages(bytes), MADV_POPULATE_WRITE) != 0 && errno != EINVAL) return false;
-  std::memset(begin, 0, bytes);
-  return true;
-}
-
 }  // namespace
 
 MpiMemory::MpiMemory(MpiHandle node, const WorkerOptions& limits) : node_(std::move(node)), limits_(limits) {}
@@ -147,7 +111,7 @@ StallWatch MpiMemory::watch() const {
 
 // Whether a file of `needed` bytes fits, on all ranks of the node.
 bool MpiMemory::has_room(std::size_t needed) {
-  const std::string directory = window_folder();
+  const std::string directory = memory_folder();
   struct statvfs room {};
   const bool known = ::statvfs(directory.c_str(), &room) == 0;
   const std::size_t free_bytes = known ? room.f_bavail * room.f_frsize : needed;
@@ -161,36 +125,19 @@ bool MpiMemory::has_room(std::size_t needed) {
 
 std::unique_ptr<Window> MpiMemory::allocate(std::size_t bytes_a_rank) {
   const StallWatch watching = watch();
-  const std::size_t asked = in_pages(bytes_a_rank) + page_size();
-  if (!has_room(static_cast<std::size_t>(node_.size()) * asked + kMargin)) return nullptr;  // a window is one file
-
-  std::unique_ptr<SharedWindow> window;
-  {
-    const LockedMpi mpi;
-    MpiWindow handle = MpiWindow::kNull;
-    check_mpi(mpi->allocate_shared(asked, node_.get(), &handle), "MPI_Win_allocate_shared", "shared memory");
-    window = std::make_unique<SharedWindow>(mpi, node_.life(), handle, node_.size());
-  }
-  if (everybody(populate(window->part(node_.rank()), bytes_a_rank))) return window;
-  why_ = join_text(window_folder(), " has no room for ", node_.size(), " x ", bytes_a_rank >> 10, " KiB");
-  return nullptr;
-}
-
-std::unique_ptr<Window> MpiMemory::allocate_lasting(std::size_t bytes_a_rank) {
-  const StallWatch watching = watch();
   const auto rank = static_cast<std::size_t>(node_.rank());
   const std::size_t part = in_pages(std::max<std::size_t>(bytes_a_rank, 1));
   const std::size_t bytes = static_cast<std::size_t>(node_.size()) * part;
-  if (!has_room(bytes + kMargin)) return nullptr;
+  if (!has_room(bytes)) return nullptr;
   std::array<char, 4096> path{};
   MemoryFile file;
-  if (rank == 0) file.make(window_folder(), path);
+  if (rank == 0) file.make(memory_folder(), path);
   {
     const LockedMpi mpi;
     check_mpi(mpi->broadcast(path.data(), static_cast<int>(path.size()), 0, node_.get()), "MPI_Bcast", "shared memory");
   }
   if (rank > 0 && path[0] != '\0') file.open(path.data());
-  why_ = join_text("the ranks of the node cannot open one file in ", window_folder());
+  why_ = join_text("the ranks of the node cannot open one file in ", memory_folder());
   const bool opened = everybody(file.is_open());
   file.unlink();
   if (!opened) return nullptr;
@@ -199,7 +146,7 @@ std::unique_ptr<Window> MpiMemory::allocate_lasting(std::size_t bytes_a_rank) {
   void* const begin =
       error != 0 ? MAP_FAILED : ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.descriptor(), 0);
   const int failure = error != 0 ? error : errno;
-  why_ = join_text(window_folder(), " has no room for ", bytes >> 10, " KiB: ", std::strerror(failure));
+  why_ = join_text(memory_folder(), " has no room for ", bytes >> 10, " KiB: ", std::strerror(failure));
   std::unique_ptr<Window> window;
   if (begin != MAP_FAILED) window = std::make_unique<MappedWindow>(begin, node_.size(), part);
   if (!everybody(window != nullptr)) window.reset();

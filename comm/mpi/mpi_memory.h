@@ -1,9 +1,8 @@
-// MpiMemory: MPI-3 shared-memory windows for the ranks of one node, and files of our own for memory that lasts.
+// MpiMemory: memory that the ranks of one node share, in files of our own.
 //
-// Open MPI 4.1 backs a window with a sparse file, by default in /dev/shm. If the file system is too small, some ranks
-// hang in the call while others get an error, or SIGBUS kills all of them on first access. allocate() therefore checks
-// the free space first, and then populates the pages with a call that can fail. It waits for the ranks of the node, and
-// ends the job at the wait limit.
+// MPI-3's windows do the same, but where /dev/shm is too small, ranks of Open MPI 4.1 hang, or die of SIGBUS on first
+// access. Here a rank allocates its pages by a call that can fail. allocate() waits for the ranks of the node, and ends
+// the job at the wait limit.
 #pragma once
 
 #include <string>
@@ -20,9 +19,9 @@ class MpiMemory : public NodeMemory {
   // `node`: MPI communicator of the node's ranks.
   MpiMemory(MpiHandle node, const WorkerOptions& limits);
 
+  // A file in the folder of Open MPI's shared memory. It has no name as soon as all ranks of the node have opened it,
+  // so that its pages end with the ranks.
   std::unique_ptr<Window> allocate(std::size_t bytes_a_rank) override;
-  // A file of our own in the folder of MPI's windows. It has no name as soon as all ranks of the node have opened it.
-  std::unique_ptr<Window> allocate_lasting(std::size_t bytes_a_rank) override;
   std::string why() const override { return why_; }
   const MpiHandle& node() const { return node_; }
 

@@ -54,7 +54,6 @@ Native native(Opaque handle, Native null) {
 
 MPI_Comm native(MpiComm comm) { return native(comm, MPI_COMM_NULL); }
 MPI_Request native(MpiRequest request) { return native(request, MPI_REQUEST_NULL); }
-MPI_Win native(MpiWindow window) { return native(window, MPI_WIN_NULL); }
 
 // For calls that make a communicator.
 int give(int code, MPI_Comm made, MpiComm* comm) {
@@ -234,33 +233,6 @@ int cancel(MpiRequest request) {
   return MPI_Cancel(&cancelled);
 }
 
-int allocate_shared(std::size_t bytes, MpiComm node, MpiWindow* window) {
-  MPI_Info info = MPI_INFO_NULL;
-  MPI_Win made = MPI_WIN_NULL;
-  void* base = nullptr;
-  int code = MPI_Info_create(&info);
-  // Each rank's part begins on a page of its own.
-  if (code == MPI_SUCCESS) code = MPI_Info_set(info, "alloc_shared_noncontig", "true");
-  if (code == MPI_SUCCESS)
-    code =
-        MPI_Win_allocate_shared(static_cast<MPI_Aint>(bytes), 1, info, native(node), static_cast<void*>(&base), &made);
-  if (code == MPI_SUCCESS) code = MPI_Info_free(&info);
-  *window = opaque<MpiWindow>(made, MPI_WIN_NULL);
-  return code;
-}
-
-int window_part(MpiWindow window, int rank, void** first) {
-  MPI_Aint size = 0;
-  int unit = 0;
-  return MPI_Win_shared_query(native(window), rank, &size, &unit, static_cast<void*>(first));
-}
-
-int free_window(MpiWindow* window) {
-  MPI_Win freed = native(*window);
-  *window = MpiWindow::kNull;
-  return MPI_Win_free(&freed);
-}
-
 const MpiPlugin kPlugin{
     .built = kBuilt,
     .mpi_initialized = reinterpret_cast<const void*>(&MPI_Initialized),
@@ -293,15 +265,12 @@ const MpiPlugin kPlugin{
             .start_barrier = start_barrier,
             .test = test,
             .cancel = cancel,
-            .allocate_shared = allocate_shared,
-            .window_part = window_part,
-            .free_window = free_window,
         },
 };
 
 }  // namespace
 }  // namespace syncline::comm
 
-extern "C" __attribute__((visibility("default"))) const syncline::comm::MpiPlugin* syncline_mpi_plugin_2() {
+extern "C" __attribute__((visibility("default"))) const syncline::comm::MpiPlugin* syncline_mpi_plugin_3() {
   return &syncline::comm::kPlugin;
 }

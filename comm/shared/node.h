@@ -48,11 +48,9 @@ class NodeMemory {
  public:
   virtual ~NodeMemory() = default;
   // Collective over the ranks of the node. Returns zeroed memory, or nullptr on all ranks if there is not enough; why()
-  // then gives the reason.
+  // then gives the reason. The parts follow each other, each in whole pages. Each rank may free the memory on its own,
+  // also after the end of the communicator.
   virtual std::unique_ptr<Window> allocate(std::size_t bytes_a_rank) = 0;
-  // The same for memory that each rank may free on its own, also after the end of the communicator. The parts follow
-  // each other, each in whole pages.
-  virtual std::unique_ptr<Window> allocate_lasting(std::size_t bytes_a_rank) { return allocate(bytes_a_rank); }
   virtual std::string why() const { return ""; }
 };
 

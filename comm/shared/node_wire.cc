@@ -173,7 +173,7 @@ void NodeWire::make_node_memory(const Collective& collective) {
   const std::size_t a_rank = (bytes(collective.bytes) + ranks - 1) / ranks;
   std::string why;
   try {
-    node_memory_ = ranks > 1 ? memory_->allocate_lasting(a_rank) : make_private_window(a_rank);
+    node_memory_ = ranks > 1 ? memory_->allocate(a_rank) : make_private_window(a_rank);
     if (!node_memory_) why = memory_->why();
   } catch (const std::bad_alloc&) {
     why = "there is too little memory";

@@ -57,15 +57,14 @@ const MpiPlugin* load() {
   guard<&L::initialize, &L::query_thread, &L::finalize, &L::control_variable, &L::world_size, &L::duplicate_world,
         &L::split_by_node, &L::group, &L::free_comm, &L::comm_rank, &L::comm_size, &L::broadcast, &L::all_gather,
         &L::all_reduce_min, &L::send, &L::send_synchronous, &L::receive, &L::probe, &L::receive_probed,
-        &L::start_broadcast, &L::start_barrier, &L::test, &L::cancel, &L::allocate_shared, &L::window_part,
-        &L::free_window>(plugin.library);
+        &L::start_broadcast, &L::start_barrier, &L::test, &L::cancel>(plugin.library);
   return &plugin;
 }
 
 }  // namespace
 }  // namespace syncline::comm
 
-extern "C" __attribute__((visibility("default"))) const syncline::comm::MpiPlugin* syncline_mpi_plugin_2() {
+extern "C" __attribute__((visibility("default"))) const syncline::comm::MpiPlugin* syncline_mpi_plugin_3() {
   static const syncline::comm::MpiPlugin* plugin = syncline::comm::load();
   return plugin;
 }
