@@ -69,38 +69,25 @@ decltype(auto) with_stored_dtype(DType dtype, F&& f) {
   fail<InternalError>("unknown dtype code ", static_cast<int>(dtype));
 }
 
+// The same for all dtypes but those of `Excluded`.
+template <class... Excluded, class F>
+decltype(auto) with_dtype_except(DType dtype, F&& f) {
+  return with_stored_dtype(dtype, [&]<class T>(T element) -> decltype(f(float{})) {
+    if constexpr (!(std::is_same_v<T, Excluded> || ...)) return f(element);
+    else
+      fail<InternalError>("a kernel does not support elements of dtype ", dtype, " (code ", static_cast<int>(dtype),
+                          ")");
+  });
+}
 // The same for the dtypes that kernels compute with: all but float16 (ops/graph/op.h, kTakesFloat16).
 template <class F>
 decltype(auto) with_dtype(DType dtype, F&& f) {
-  switch (dtype) {
-    case DType::kBool: return f(bool{});
-    case DType::kUint8: return f(std::uint8_t{});
-    case DType::kInt8: return f(std::int8_t{});
-    case DType::kInt16: return f(std::int16_t{});
-    case DType::kInt32: return f(std::int32_t{});
-    case DType::kInt64: return f(std::int64_t{});
-    case DType::kFloat16: break;
-    case DType::kFloat32: return f(float{});
-    case DType::kFloat64: return f(double{});
-  }
-  fail<InternalError>("a kernel does not support elements of dtype ", dtype, " (code ", static_cast<int>(dtype), ")");
+  return with_dtype_except<Float16>(dtype, f);
 }
-
 // The same for the dtypes of with_dtype but bool.
 template <class F>
 decltype(auto) with_number(DType dtype, F&& f) {
-  switch (dtype) {
-    case DType::kUint8: return f(std::uint8_t{});
-    case DType::kInt8: return f(std::int8_t{});
-    case DType::kInt16: return f(std::int16_t{});
-    case DType::kInt32: return f(std::int32_t{});
-    case DType::kInt64: return f(std::int64_t{});
-    case DType::kFloat32: return f(float{});
-    case DType::kFloat64: return f(double{});
-    case DType::kBool:
-    case DType::kFloat16: break;
-  }
-  fail<InternalError>("a kernel does not support elements of dtype ", dtype, " (code ", static_cast<int>(dtype), ")");
+  return with_dtype_except<bool, Float16>(dtype, f);
 }
 
 // The same for float32 and float64. Callers have checked is_floating in their shape and dtype rule.

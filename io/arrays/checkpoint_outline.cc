@@ -1,6 +1,5 @@
 #include "io/arrays/checkpoint_outline.h"
 
-#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 

@@ -17,14 +17,8 @@ namespace {
 constexpr std::string_view kMagic("\x93NUMPY", 6);
 constexpr std::size_t kAlignment = 64;
 
-struct TypeName {
-  DType dtype;
-  std::string_view name;  // without the byte order
-};
-constexpr std::array kTypes{
-    TypeName{DType::kBool, "b1"},    TypeName{DType::kUint8, "u1"},   TypeName{DType::kInt8, "i1"},
-    TypeName{DType::kInt16, "i2"},   TypeName{DType::kInt32, "i4"},   TypeName{DType::kInt64, "i8"},
-    TypeName{DType::kFloat16, "f2"}, TypeName{DType::kFloat32, "f4"}, TypeName{DType::kFloat64, "f8"}};
+// By dtype, without the byte order.
+constexpr std::array<std::string_view, 9> kTypes{"b1", "u1", "i1", "i2", "i4", "i8", "f2", "f4", "f8"};
 
 // Reads the literal {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } and nothing else.
 class HeaderParser {
@@ -83,10 +77,10 @@ class HeaderParser {
   void parse_type(NpyHeader& header) {
     if (take("[")) fail_here("describes records, which are not supported");
     const std::string_view type = quoted();
-    for (const TypeName& known : kTypes) {
-      if (type.empty() || type.substr(1) != known.name || std::string_view("<>|=").find(type[0]) == type.npos) continue;
-      header.dtype = known.dtype;
-      header.swapped = type[0] == '>' && size_of(known.dtype) > 1;
+    for (std::size_t i = 0; i < kTypes.size(); ++i) {
+      if (type.empty() || type.substr(1) != kTypes[i] || std::string_view("<>|=").find(type[0]) == type.npos) continue;
+      header.dtype = static_cast<DType>(i);
+      header.swapped = type[0] == '>' && size_of(header.dtype) > 1;
       return;
     }
     fail_here("has type '", type,
@@ -175,9 +169,9 @@ Array parse_npy(const std::string& name, std::span<const std::byte> bytes) {
 }
 
 std::string npy_header(DType dtype, const Shape& shape) {
-  const auto known = std::find_if(kTypes.begin(), kTypes.end(), [&](const TypeName& t) { return t.dtype == dtype; });
-  std::string text = join_text("{'descr': '", size_of(dtype) == 1 ? '|' : '<', known->name,
-                               "', 'fortran_order': False, 'shape': ", shape, ", }");
+  std::string text =
+      join_text("{'descr': '", size_of(dtype) == 1 ? '|' : '<', kTypes.at(static_cast<std::size_t>(dtype)),
+                "', 'fortran_order': False, 'shape': ", shape, ", }");
   const std::size_t before = kMagic.size() + 4;
   const std::size_t total = (before + text.size() + 1 + kAlignment - 1) / kAlignment * kAlignment;
   text.append(total - before - text.size() - 1, ' ');

@@ -24,14 +24,8 @@ constexpr std::size_t kPrefix = 8;
 constexpr const char* kMetadata = "__metadata__";
 constexpr const char* kOutline = "syncline";
 
-struct TypeName {
-  DType dtype;
-  const char* name;
-};
-constexpr std::array kTypes{
-    TypeName{DType::kBool, "BOOL"},   TypeName{DType::kUint8, "U8"},    TypeName{DType::kInt8, "I8"},
-    TypeName{DType::kInt16, "I16"},   TypeName{DType::kInt32, "I32"},   TypeName{DType::kInt64, "I64"},
-    TypeName{DType::kFloat16, "F16"}, TypeName{DType::kFloat32, "F32"}, TypeName{DType::kFloat64, "F64"}};
+// By dtype.
+constexpr std::array<const char*, 9> kTypes{"BOOL", "U8", "I8", "I16", "I32", "I64", "F16", "F32", "F64"};
 
 template <class... Parts>
 [[noreturn]] void fail_at(const std::string& path, const Parts&... parts) {
@@ -44,8 +38,8 @@ struct Placed {
 };
 
 DType parse_type(const std::string& path, const std::string& name, const std::string& type) {
-  for (const TypeName& known : kTypes)
-    if (type == known.name) return known.dtype;
+  for (std::size_t i = 0; i < kTypes.size(); ++i)
+    if (type == kTypes[i]) return static_cast<DType>(i);
   fail_at(path, "array '", name, "' is of type ", type,
           ", which is not supported; cast it to F32 and write the file again");
 }
@@ -183,10 +177,6 @@ std::unique_ptr<ArrayFile> open_bytes(std::unique_ptr<RandomAccessFile> file) {
   return std::make_unique<Safetensors>(std::move(file), data, std::move(header));
 }
 
-const char* type_name(DType dtype) {
-  return std::find_if(kTypes.begin(), kTypes.end(), [&](const TypeName& type) { return type.dtype == dtype; })->name;
-}
-
 std::string header_text(const std::string& path, std::span<const NamedArray> arrays, const std::string& outline) {
   Json header = Json::object();
   if (!outline.empty()) header[kMetadata] = {{kOutline, outline}};
@@ -196,7 +186,7 @@ std::string header_text(const std::string& path, std::span<const NamedArray> arr
     if (!seen.insert(name).second)
       fail_at(path, "two arrays have the name '", name, "', or one has the name of the format's metadata");
     header.get_ref<Json::object_t&>().push_back({name,
-                                                 {{"dtype", type_name(value.dtype())},
+                                                 {{"dtype", kTypes.at(static_cast<std::size_t>(value.dtype()))},
                                                   {"shape", value.shape().dims()},
                                                   {"data_offsets", {next, next + value.bytes()}}}});
     next += value.bytes();

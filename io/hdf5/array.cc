@@ -1,6 +1,5 @@
 #include "io/hdf5/array.h"
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <vector>

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
-#include <memory>
 #include <vector>
 
 #include "io/files/atomic_file.h"

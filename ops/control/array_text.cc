@@ -231,14 +231,10 @@ std::string text_of(const Array& value) {
   const bool summarize = shape.size() > kMostElements;
   std::vector<std::int64_t> indices;
   collect(shape, 0, 0, summarize, indices);
-  std::string text;
-  const auto write_all = [&]<class T>(T) {
+  return with_stored_dtype(value.dtype(), [&]<class T>(T) {
     const Writer write = writer_of(value.data<T>(), indices, shape.ndim() == 0);
-    text = Layout(shape, summarize, write).text(0, 0, " ", kLineWidth);
-  };
-  if (value.dtype() == DType::kFloat16) write_all(Float16{});
-  else with_dtype(value.dtype(), write_all);
-  return text;
+    return Layout(shape, summarize, write).text(0, 0, " ", kLineWidth);
+  });
 }
 
 }  // namespace syncline

@@ -1,6 +1,5 @@
 #include "ops/control/branch.h"
 
-#include <algorithm>
 #include <unordered_set>
 
 #include "ops/control/body.h"

@@ -15,10 +15,8 @@
 namespace syncline {
 
 // Converts a scalar of any dtype to the truth value `x != 0` that guards steps.
-struct Condition {
+struct Condition : WithoutAttrs {
   static constexpr std::string_view kName = "condition";
-  using Attrs = NoAttrs;
-  static constexpr std::tuple<> fields{};
   static Meta infer(const Attrs&, std::span<const Meta> in);
   // All ranks must take the same side.
   static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }
@@ -28,13 +26,11 @@ struct Condition {
 
 // Inputs: x, alt, condition. Returns x if the condition holds, otherwise alt; both have one dtype and shape. Work that
 // only the unused side needs is skipped.
-struct Choose {
+struct Choose : WithoutAttrs {
   static constexpr std::string_view kName = "choose";
   static constexpr bool kMovesData = true;
   static constexpr bool kInPlace = true;
   static constexpr bool kTakesFloat16 = true;
-  using Attrs = NoAttrs;
-  static constexpr std::tuple<> fields{};
   static Meta infer(const Attrs&, std::span<const Meta> in);
   static double bytes(const Attrs&, std::span<const Meta>, std::span<const Meta> out) { return 2 * bytes_of(out[0]); }
   static Placed place(const Attrs&, const PlaceArgs& args);

@@ -1,12 +1,12 @@
 #include "ops/control/print.h"
 
 #include <cstdio>
-#include <unordered_map>
 
 #include "ops/control/array_text.h"
 #include "ops/control/body.h"
 #include "ops/control/branch.h"
 #include "ops/control/loop.h"
+#include "ops/graph/substitute.h"
 #include "ops/kernels/copy/bytes.h"
 #include "syncline/backend/control.h"
 
@@ -57,26 +57,12 @@ void Print::run(const Attrs& a, const KernelArgs& k) {
 }
 
 std::vector<Expr> without_prints(const std::vector<Expr>& roots) {
-  std::unordered_map<const Node*, std::vector<Expr>> rebuilt;  // outputs of replaced nodes
-  auto now = [&](const Expr& e) {
-    const auto found = rebuilt.find(&e.node());
-    return found == rebuilt.end() ? e : found->second[static_cast<std::size_t>(e.output())];
-  };
+  Rewritten graph;
   for (const auto& node : nodes_under(roots)) {
-    std::vector<Expr> inputs;
-    for (const Expr& input : node->inputs) inputs.push_back(now(input));
-    if (node->op == &def_of<Print>()) {
-      rebuilt[node.get()] = {inputs[0]};
-      continue;
-    }
-    const auto attrs = silent_attrs(*node);
-    if (attrs == node->attrs && inputs == node->inputs) continue;
-    const auto fresh = make_node(*node->op, attrs, std::move(inputs), node->name);
-    for (int i = 0; i < static_cast<int>(node->outputs.size()); ++i) rebuilt[node.get()].emplace_back(fresh, i);
+    if (node->op == &def_of<Print>()) graph.set(Expr(node), graph.now(node->inputs[0]));
+    else graph.rebuild(node, silent_attrs(*node));
   }
-  std::vector<Expr> result;
-  for (const Expr& root : roots) result.push_back(now(root));
-  return result;
+  return graph.now(roots);
 }
 
 void print_to(std::function<void(const std::string& text)> write) { writer() = std::move(write); }

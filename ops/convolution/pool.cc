@@ -22,10 +22,6 @@ struct PoolAttrs {
   Shape size = {};  // spatial shape of dx in AveragePoolGrad, which dy does not determine
 };
 
-constexpr auto kPoolFields =
-    std::tuple{field("pool_size", &PoolAttrs::pool_size), field("strides", &PoolAttrs::strides),
-               field("padding", &PoolAttrs::padding), field("size", &PoolAttrs::size)};
-
 int spatial_of(const PoolAttrs& a) { return static_cast<int>(a.pool_size.size()); }
 
 Window window(const PoolAttrs& a, int axis) {
@@ -64,12 +60,17 @@ Meta pooled(std::string_view op, const PoolAttrs& a, const Meta& x) {
   return out;
 }
 
-// All operands are images or pooled images, so the split of the batch stays.
-Placed place_rows(const PlaceArgs& args) {
-  for (const Placement at : args.at)
-    if (at.is_split(0)) return {std::vector<Placement>(args.in.size(), at), {at}};
-  return gathered(args);
-}
+// Base of the ops below. All operands are images or pooled images, so the split of the batch stays.
+struct Pooling {
+  using Attrs = PoolAttrs;
+  static constexpr auto fields = std::tuple{field("pool_size", &Attrs::pool_size), field("strides", &Attrs::strides),
+                                            field("padding", &Attrs::padding), field("size", &Attrs::size)};
+  static Placed place(const Attrs&, const PlaceArgs& args) {
+    for (const Placement at : args.at)
+      if (at.is_split(0)) return {std::vector<Placement>(args.in.size(), at), {at}};
+    return gathered(args);
+  }
+};
 
 // For each cell of the pooled image: the element of `g` where x first equals y, to which max_pool_grad adds dy.
 template <class T>
@@ -98,12 +99,9 @@ Expr max_pool_grad(const PoolAttrs& a, const Expr& x, const Expr& y, const Expr&
 Expr max_pool_gather(const PoolAttrs& a, const Expr& x, const Expr& y, const Expr& g);
 Expr average_pool_grad(const PoolAttrs& a, const Expr& dy, const Expr& x);
 
-struct MaxPool {
+struct MaxPool : Pooling {
   static constexpr std::string_view kName = "max_pool";
-  using Attrs = PoolAttrs;
-  static constexpr auto fields = kPoolFields;
   static Meta infer(const Attrs& a, std::span<const Meta> in) { return pooled(kName, a, in[0]); }
-  static Placed place(const Attrs&, const PlaceArgs& args) { return place_rows(args); }
   static void run(const Attrs& a, const KernelArgs& k) {
     const auto g = geometry(a, k.in_shape(0), k.out_shape());
     with_floating(k.out_dtype(), [&]<class T>(T) { kernels::max_pool(g, k.input<T>(0), k.output<T>()); });
@@ -114,15 +112,12 @@ struct MaxPool {
 };
 
 // (x, y, dy) -> dx: dy at the maxima, 0 elsewhere.
-struct MaxPoolGrad {
+struct MaxPoolGrad : Pooling {
   static constexpr std::string_view kName = "max_pool_grad";
-  using Attrs = PoolAttrs;
-  static constexpr auto fields = kPoolFields;
   static Meta infer(const Attrs&, std::span<const Meta> in) {
     check_floating(kName, in[0]);
     return in[0];
   }
-  static Placed place(const Attrs&, const PlaceArgs& args) { return place_rows(args); }
   static void run(const Attrs& a, const KernelArgs& k) {
     const auto g = geometry(a, k.in_shape(0), k.in_shape(1));
     with_floating(k.out_dtype(), [&]<class T>(T) {
@@ -136,15 +131,12 @@ struct MaxPoolGrad {
 };
 
 // (x, y, g) -> g at the maxima: the transpose of MaxPoolGrad.
-struct MaxPoolGather {
+struct MaxPoolGather : Pooling {
   static constexpr std::string_view kName = "max_pool_gather";
-  using Attrs = PoolAttrs;
-  static constexpr auto fields = kPoolFields;
   static Meta infer(const Attrs&, std::span<const Meta> in) {
     check_floating(kName, in[0]);
     return in[1];
   }
-  static Placed place(const Attrs&, const PlaceArgs& args) { return place_rows(args); }
   static void run(const Attrs& a, const KernelArgs& k) {
     const auto g = geometry(a, k.in_shape(0), k.out_shape());
     with_floating(k.out_dtype(),
@@ -155,12 +147,9 @@ struct MaxPoolGather {
   }
 };
 
-struct AveragePool {
+struct AveragePool : Pooling {
   static constexpr std::string_view kName = "average_pool";
-  using Attrs = PoolAttrs;
-  static constexpr auto fields = kPoolFields;
   static Meta infer(const Attrs& a, std::span<const Meta> in) { return pooled(kName, a, in[0]); }
-  static Placed place(const Attrs&, const PlaceArgs& args) { return place_rows(args); }
   static void run(const Attrs& a, const KernelArgs& k) {
     const auto g = geometry(a, k.in_shape(0), k.out_shape());
     with_floating(k.out_dtype(), [&]<class T>(T) { kernels::average_pool(g, k.input<T>(0), k.output<T>()); });
@@ -171,17 +160,14 @@ struct AveragePool {
 };
 
 // dy -> dx of the spatial shape a.size.
-struct AveragePoolGrad {
+struct AveragePoolGrad : Pooling {
   static constexpr std::string_view kName = "average_pool_grad";
-  using Attrs = PoolAttrs;
-  static constexpr auto fields = kPoolFields;
   static Meta infer(const Attrs& a, std::span<const Meta> in) {
     check_floating(kName, in[0]);
     Meta dx = in[0];
     for (int i = 0; i < spatial_of(a); ++i) dx.shape[i + 1] = a.size[i];
     return dx;
   }
-  static Placed place(const Attrs&, const PlaceArgs& args) { return place_rows(args); }
   static void run(const Attrs& a, const KernelArgs& k) {
     const auto g = geometry(a, k.out_shape(), k.in_shape(0));
     with_floating(k.out_dtype(), [&]<class T>(T) { kernels::average_pool_grad(g, k.input<T>(0), k.output<T>()); });

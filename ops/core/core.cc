@@ -11,10 +11,8 @@
 namespace syncline {
 namespace {
 
-struct Identity {
+struct Identity : WithoutAttrs {
   static constexpr std::string_view kName = "identity";
-  using Attrs = NoAttrs;
-  static constexpr std::tuple<> fields{};
   static constexpr bool kView = true;
   static Meta infer(const Attrs&, std::span<const Meta> in) { return in[0]; }
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_linear(args); }
@@ -27,11 +25,9 @@ struct StopGradient : Identity {
   static constexpr NoGradient grad{"it stops gradients by definition"};
 };
 
-struct ShapeOf {
+struct ShapeOf : WithoutAttrs {
   static constexpr std::string_view kName = "shape";
   static constexpr bool kShapeOnly = true;
-  using Attrs = NoAttrs;
-  static constexpr std::tuple<> fields{};
   static Meta infer(const Attrs&, std::span<const Meta> in) { return {DType::kInt32, Shape{in[0].shape.ndim()}}; }
   static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }
   static Expr simplify(const Attrs&, std::span<const Expr> in, const Meta&) {

@@ -267,10 +267,8 @@ std::size_t scratch_of(std::span<const Meta> in, bool gradient) {
 }
 
 // Inputs: logits; int32 labels, input_length and label_length. The lengths are (samples).
-struct CtcCost {
+struct CtcCost : WithoutAttrs {
   static constexpr std::string_view kName = "ctc_batch_cost";
-  using Attrs = NoAttrs;
-  static constexpr std::tuple<> fields{};
   static Meta infer(const Attrs&, std::span<const Meta> in) {
     check_operands(kName, in);
     return {in[kLogits].dtype, Shape{in[kLogits].shape[0]}};
@@ -289,10 +287,8 @@ struct CtcCost {
   static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy);
 };
 
-struct CtcCostGrad {
+struct CtcCostGrad : WithoutAttrs {
   static constexpr std::string_view kName = "ctc_batch_cost_grad";
-  using Attrs = NoAttrs;
-  static constexpr std::tuple<> fields{};
   static Meta infer(const Attrs&, std::span<const Meta> in) {
     check_operands(kName, in);
     return in[kLogits];
@@ -319,10 +315,8 @@ struct CtcCostGrad {
 
 // The derivative of the cost's gradient by the logits, which only refuses to be computed. Loops and branches
 // differentiate by more than they need, so it must not be refused earlier.
-struct CtcSecondDerivative {
+struct CtcSecondDerivative : WithoutAttrs {
   static constexpr std::string_view kName = "ctc_second_derivative";
-  using Attrs = NoAttrs;
-  static constexpr std::tuple<> fields{};
   static Meta infer(const Attrs&, std::span<const Meta> in) { return in[0]; }
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_elementwise(args); }
   static bool may_refuse(const Attrs&, std::span<const Meta>) { return true; }

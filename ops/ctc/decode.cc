@@ -28,10 +28,8 @@ Placed place_samples(const PlaceArgs& args) {
 }
 
 // Inputs: log probabilities, input_length (int32). Outputs: labels (samples, time), -log P (samples, 1).
-struct CtcGreedy {
+struct CtcGreedy : WithoutAttrs {
   static constexpr std::string_view kName = "ctc_greedy";
-  using Attrs = NoAttrs;
-  static constexpr std::tuple<> fields{};
   static std::vector<Meta> infer(const Attrs&, std::span<const Meta> in) {
     check_operands(in);
     const Shape& y = in[0].shape;

@@ -32,6 +32,12 @@ constexpr Field<Attrs, T> field(std::string_view name, T Attrs::*member) {
 
 struct NoAttrs {};
 
+// Base of an op without attributes.
+struct WithoutAttrs {
+  using Attrs = NoAttrs;
+  static constexpr std::tuple<> fields{};
+};
+
 namespace attrs {
 
 inline std::uint64_t mix(std::uint64_t seed, std::uint64_t value) {

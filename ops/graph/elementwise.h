@@ -31,9 +31,7 @@ inline Meta infer_comparison(std::string_view op, std::span<const Meta> in) {
 
 // Base of numeric ops whose kernel is a block. kBlock returns the block for an op name on this processor.
 template <class Self, BlockFn (*kBlock)(std::string_view name, DType dtype)>
-struct Numeric {
-  using Attrs = NoAttrs;
-  static constexpr std::tuple<> fields{};
+struct Numeric : WithoutAttrs {
   static Meta infer(const Attrs&, std::span<const Meta> in) { return infer_arithmetic(Self::kName, in); }
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_elementwise(args); }
   static BlockFn block(const Attrs&, std::span<const Meta> in) { return kBlock(Self::kName, in[0].dtype); }

@@ -97,7 +97,7 @@ struct StridedView {
 
 // Computes n elements of an elementwise op; each of `in` points to n elements. Plans chain these functions over blocks
 // that stay in the first-level cache.
-using BlockFn = void (*)(const void* attrs, const void* const* in, void* out, std::int64_t n);
+using BlockFn = void (*)(const void* const* in, void* out, std::int64_t n);
 
 // Why an op has no gradient.
 struct NoGradient {

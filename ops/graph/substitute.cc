@@ -34,24 +34,31 @@ void check_rewrite(const Expr& before, const Expr& after) {
                         " of ", after.meta(), "; please report this");
 }
 
+std::vector<Expr> Rewritten::now(std::span<const Expr> old) const {
+  std::vector<Expr> fresh;
+  for (const Expr& e : old) fresh.push_back(now(e));
+  return fresh;
+}
+
+std::shared_ptr<const Node> Rewritten::rebuild(const std::shared_ptr<const Node>& node,
+                                               const std::shared_ptr<const void>& attrs) {
+  std::vector<Expr> inputs = now(node->inputs);
+  if (inputs == node->inputs && attrs == node->attrs) return node;
+  const auto fresh = make_node(*node->op, attrs, std::move(inputs), node->name);
+  for (int i = 0; i < static_cast<int>(node->outputs.size()); ++i) values_.try_emplace(Expr(node, i), fresh, i);
+  return fresh;
+}
+
 std::vector<Expr> substitute(std::span<const Expr> roots, const Replacements& replacements) {
   std::uint64_t first = UINT64_MAX;
-  for (const auto& [old, fresh] : replacements) first = std::min(first, old.node().id);
-  std::unordered_map<const Node*, std::shared_ptr<const Node>> rebuilt;
-  auto now = [&](const Expr& old) {
-    if (!old) return old;
-    if (const auto found = replacements.find(old); found != replacements.end()) return found->second;
-    const auto found = rebuilt.find(&old.node());
-    return found == rebuilt.end() ? old : Expr(found->second, old.output());
-  };
-  for (const auto& node : nodes_since(first, roots, [&](const Expr& e) { return replacements.contains(e); })) {
-    std::vector<Expr> inputs;
-    for (const Expr& input : node->inputs) inputs.push_back(now(input));
-    if (inputs != node->inputs) rebuilt[node.get()] = make_node(*node->op, node->attrs, std::move(inputs), node->name);
+  Rewritten graph;
+  for (const auto& [old, fresh] : replacements) {
+    first = std::min(first, old.node().id);
+    graph.set(old, fresh);
   }
-  std::vector<Expr> result;
-  for (const Expr& root : roots) result.push_back(now(root));
-  return result;
+  for (const auto& node : nodes_since(first, roots, [&](const Expr& e) { return replacements.contains(e); }))
+    graph.rebuild(node);
+  return graph.now(roots);
 }
 
 }  // namespace syncline

@@ -1,5 +1,4 @@
 // Matrix products: dot(x, y), and the ops Dot and DotKernelGrad, which are closed under differentiation.
-#include <algorithm>
 
 #include "ops/graph/op.h"
 #include "ops/kernels/product/blocked_product.h"
@@ -79,10 +78,8 @@ struct Dot {
 };
 
 // out[k, n] = sum over the rows of a[..., k] * b[..., n].
-struct DotKernelGrad {
+struct DotKernelGrad : WithoutAttrs {
   static constexpr std::string_view kName = "dot_kernel_grad";
-  using Attrs = NoAttrs;
-  static constexpr std::tuple<> fields{};
   static Meta infer(const Attrs&, std::span<const Meta> in) {
     check_product(kName, in);
     const Shape &a = in[0].shape, &b = in[1].shape;

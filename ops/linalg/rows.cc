@@ -32,12 +32,10 @@ struct Rows {
 
 std::int64_t width_of(const Shape& table) { return table.product(1, table.ndim()); }
 
-struct Gather {
+struct Gather : WithoutAttrs {
   static constexpr std::string_view kName = "gather";
   static constexpr bool kMovesData = true;
   static constexpr bool kTakesFloat16 = true;
-  using Attrs = NoAttrs;
-  static constexpr std::tuple<> fields{};
   static Meta infer(const Attrs&, std::span<const Meta> in) {
     check_indices(kName, in[1].dtype);
     if (in[0].shape.ndim() < 1) fail<ShapeError>(kName, ": the reference is a scalar; it needs an axis of rows");
@@ -149,10 +147,8 @@ struct ScatterRows {
 };
 
 // x with values[i] subtracted from row indices[i].
-struct ScatterSub {
+struct ScatterSub : WithoutAttrs {
   static constexpr std::string_view kName = "scatter_sub";
-  using Attrs = NoAttrs;
-  static constexpr std::tuple<> fields{};
   static constexpr bool kInPlace = true;
   static Meta infer(const Attrs&, std::span<const Meta> in) {
     if (in[0].shape.ndim() < 1) fail<ShapeError>(kName, ": x is a scalar; it needs an axis of rows");

@@ -14,51 +14,44 @@ HWY_BEFORE_NAMESPACE();
 namespace syncline {
 namespace HWY_NAMESPACE {
 
-struct AddF : Stateless {
-  using Stateless::Stateless;
+struct AddF {
   template <class T>
   T operator()(T x, T y) const {
     return static_cast<T>(wrapping(x) + wrapping(y));
   }
 };
-struct SubF : Stateless {
-  using Stateless::Stateless;
+struct SubF {
   template <class T>
   T operator()(T x, T y) const {
     return static_cast<T>(wrapping(x) - wrapping(y));
   }
 };
-struct MulF : Stateless {
-  using Stateless::Stateless;
+struct MulF {
   template <class T>
   T operator()(T x, T y) const {
     return static_cast<T>(wrapping(x) * wrapping(y));
   }
 };
-struct NegF : Stateless {
-  using Stateless::Stateless;
+struct NegF {
   template <class T>
   T operator()(T x) const {
     return static_cast<T>(-wrapping(x));
   }
 };
 // NaN in either operand gives NaN, as in NumPy and TensorFlow.
-struct MaxF : Stateless {
-  using Stateless::Stateless;
+struct MaxF {
   template <class T>
   T operator()(T x, T y) const {
     return x > y || x != x ? x : y;
   }
 };
-struct MinF : Stateless {
-  using Stateless::Stateless;
+struct MinF {
   template <class T>
   T operator()(T x, T y) const {
     return x < y || x != x ? x : y;
   }
 };
-struct DivF : Stateless {
-  using Stateless::Stateless;
+struct DivF {
   template <class T>
   T operator()(T x, T y) const {
     if constexpr (std::is_floating_point_v<T>) return x / y;
@@ -67,8 +60,7 @@ struct DivF : Stateless {
     else return static_cast<T>(x / y - ((x % y != 0) && ((x < T{}) != (y < T{})) ? 1 : 0));  // rounded down
   }
 };
-struct PowF : Stateless {
-  using Stateless::Stateless;
+struct PowF {
   template <class T>
   T operator()(T x, T y) const {
     if constexpr (std::is_floating_point_v<T>) return std::pow(x, y);

@@ -13,8 +13,7 @@ namespace syncline {
 namespace HWY_NAMESPACE {
 
 template <class To>
-struct CastF : Stateless {
-  using Stateless::Stateless;
+struct CastF {
   template <class From>
   To operator()(From x) const {
     return convert<To>(x);

@@ -11,61 +11,52 @@ HWY_BEFORE_NAMESPACE();
 namespace syncline {
 namespace HWY_NAMESPACE {
 
-struct EqualF : Stateless {
-  using Stateless::Stateless;
+struct EqualF {
   template <class T>
   bool operator()(T x, T y) const {
     return x == y;
   }
 };
-struct NotEqualF : Stateless {
-  using Stateless::Stateless;
+struct NotEqualF {
   template <class T>
   bool operator()(T x, T y) const {
     return x != y;
   }
 };
-struct GreaterF : Stateless {
-  using Stateless::Stateless;
+struct GreaterF {
   template <class T>
   bool operator()(T x, T y) const {
     return x > y;
   }
 };
-struct GreaterEqualF : Stateless {
-  using Stateless::Stateless;
+struct GreaterEqualF {
   template <class T>
   bool operator()(T x, T y) const {
     return x >= y;
   }
 };
-struct LessF : Stateless {
-  using Stateless::Stateless;
+struct LessF {
   template <class T>
   bool operator()(T x, T y) const {
     return x < y;
   }
 };
-struct LessEqualF : Stateless {
-  using Stateless::Stateless;
+struct LessEqualF {
   template <class T>
   bool operator()(T x, T y) const {
     return x <= y;
   }
 };
-struct AndF : Stateless {
-  using Stateless::Stateless;
+struct AndF {
   template <class T>
   bool operator()(T x, T y) const {
     return x && y;
   }
 };
-struct NotF : Stateless {
-  using Stateless::Stateless;
+struct NotF {
   bool operator()(bool x) const { return !x; }
 };
-struct SelectF : Stateless {
-  using Stateless::Stateless;
+struct SelectF {
   template <class T>
   T operator()(bool c, T x, T y) const {
     return c ? x : y;
@@ -76,7 +67,7 @@ struct SelectF : Stateless {
 // do not find this by themselves. Both operands are loaded whole: AVX-512 would otherwise load x or y under the mask,
 // and the processor does not fetch ahead for such loads, which takes three times as long beyond the caches.
 template <class Bits>
-HWY_ATTR void select_bits(const void*, const void* const* in, void* out, std::int64_t n) {
+HWY_ATTR void select_bits(const void* const* in, void* out, std::int64_t n) {
   const hn::ScalableTag<Bits> d;
   const hn::Rebind<std::uint8_t, decltype(d)> bytes;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));

@@ -14,16 +14,14 @@ HWY_BEFORE_NAMESPACE();
 namespace syncline {
 namespace HWY_NAMESPACE {
 
-struct FloorDivF : Stateless {
-  using Stateless::Stateless;
+struct FloorDivF {
   template <class T>
   T operator()(T x, T y) const {
     if constexpr (std::is_floating_point_v<T>) return std::floor(x / y);
     else return x;  // integers: div
   }
 };
-struct FloorModF : Stateless {
-  using Stateless::Stateless;
+struct FloorModF {
   template <class T>
   T operator()(T x, T y) const {
     if constexpr (std::is_floating_point_v<T>) return towards(std::fmod(x, y), y);

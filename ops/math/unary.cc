@@ -18,36 +18,31 @@ namespace HWY_NAMESPACE {
 
 constexpr int kLargestAngle = 39000;  // Highway's sine and cosine are accurate up to here
 
-struct SquareF : Stateless {
-  using Stateless::Stateless;
+struct SquareF {
   template <class T>
   T operator()(T x) const {
     return static_cast<T>(wrapping(x) * wrapping(x));
   }
 };
-struct AbsF : Stateless {
-  using Stateless::Stateless;
+struct AbsF {
   template <class T>
   T operator()(T x) const {
     return x <= T{} ? static_cast<T>(T{} - wrapping(x)) : x;
   }
 };
-struct SignF : Stateless {
-  using Stateless::Stateless;
+struct SignF {
   template <class T>
   T operator()(T x) const {
     return static_cast<T>(x != x ? x : static_cast<T>((x > T{}) - (x < T{})));
   }
 };
-struct ExpF : Stateless {
-  using Stateless::Stateless;
+struct ExpF {
   template <class D, class V>
   HWY_INLINE HWY_ATTR V operator()(D d, V x) const {
     return exp_of(d, x);
   }
 };
-struct RoundF : Stateless {
-  using Stateless::Stateless;
+struct RoundF {
   template <class D, class V>
   HWY_INLINE HWY_ATTR V operator()(D, V x) const {
     return hn::Round(x);
@@ -67,8 +62,7 @@ HWY_NOINLINE HWY_ATTR V with_large(D d, V x, V y, F f) {
 }
 
 // Highway's sine and cosine reduce only small arguments; the C library's functions reduce all arguments.
-struct SinF : Stateless {
-  using Stateless::Stateless;
+struct SinF {
   template <class D, class V>
   HWY_INLINE HWY_ATTR V operator()(D d, V x) const {
     const V y = hn::Sin(d, x);
@@ -77,8 +71,7 @@ struct SinF : Stateless {
   }
 };
 
-struct CosF : Stateless {
-  using Stateless::Stateless;
+struct CosF {
   template <class D, class V>
   HWY_INLINE HWY_ATTR V operator()(D d, V x) const {
     const V y = hn::Cos(d, x);
@@ -87,8 +80,7 @@ struct CosF : Stateless {
   }
 };
 
-struct LogF : Stateless {
-  using Stateless::Stateless;
+struct LogF {
   // Highway's logarithm is correct for positive finite numbers only: sets the results for 0, infinity, negatives, NaN.
   template <class D, class V>
   HWY_INLINE HWY_ATTR V operator()(D d, V x) const {
@@ -100,8 +92,7 @@ struct LogF : Stateless {
   }
 };
 
-struct SoftplusF : Stateless {
-  using Stateless::Stateless;
+struct SoftplusF {
   // max(x, 0) + log1p(exp(-|x|)): no overflow on either side.
   template <class D, class V>
   HWY_INLINE HWY_ATTR V operator()(D d, V x) const {

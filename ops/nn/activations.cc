@@ -12,16 +12,14 @@ HWY_BEFORE_NAMESPACE();
 namespace syncline {
 namespace HWY_NAMESPACE {
 
-struct ReluF : Stateless {
-  using Stateless::Stateless;
+struct ReluF {
   template <class T>
   T operator()(T x) const {
     return x < T{} ? T{} : x;  // false for NaN, so NaN stays NaN
   }
 };
 
-struct EluF : Stateless {
-  using Stateless::Stateless;
+struct EluF {
   template <class D, class V>
   HWY_INLINE HWY_ATTR V operator()(D d, V x) const {
     const auto zero = hn::Zero(d);
@@ -30,8 +28,7 @@ struct EluF : Stateless {
   }
 };
 
-struct SoftsignF : Stateless {
-  using Stateless::Stateless;
+struct SoftsignF {
   template <class D, class V>
   HWY_INLINE HWY_ATTR V operator()(D d, V x) const {
     return hn::Div(x, hn::Add(hn::Abs(x), hn::Set(d, 1)));

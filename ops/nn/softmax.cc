@@ -107,14 +107,8 @@ HWY_ATTR void softmax_slices(const T* x, T* y, std::int64_t length, std::int64_t
   }
 }
 
-void softmax_slices_f32(const float* x, float* y, std::int64_t length, std::int64_t inner, std::int64_t begin,
-                        std::int64_t end) {
-  softmax_slices(x, y, length, inner, begin, end);
-}
-void softmax_slices_f64(const double* x, double* y, std::int64_t length, std::int64_t inner, std::int64_t begin,
-                        std::int64_t end) {
-  softmax_slices(x, y, length, inner, begin, end);
-}
+constexpr auto& softmax_slices_f32 = softmax_slices<float>;
+constexpr auto& softmax_slices_f64 = softmax_slices<double>;
 
 }  // namespace HWY_NAMESPACE
 }  // namespace syncline

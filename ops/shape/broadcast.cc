@@ -9,11 +9,9 @@ namespace syncline {
 namespace {
 
 // Inputs: y, x. Elementwise, so that plans fuse it and its rows follow x. Only the shape of x is used.
-struct BroadcastLike {
+struct BroadcastLike : WithoutAttrs {
   static constexpr std::string_view kName = "broadcast_like";
   static constexpr bool kTakesFloat16 = true;
-  using Attrs = NoAttrs;
-  static constexpr std::tuple<> fields{};
   static Meta infer(const Attrs&, std::span<const Meta> in) {
     const Shape out = broadcast(kName, in[0].shape, in[1].shape);
     if (out.ndim() != in[1].shape.ndim())
@@ -26,7 +24,7 @@ struct BroadcastLike {
   }
   static BlockFn block(const Attrs&, std::span<const Meta> in) {
     return with_stored_dtype(in[0].dtype, []<class T>(T) -> BlockFn {
-      return [](const void*, const void* const* x, void* out, std::int64_t n) {
+      return [](const void* const* x, void* out, std::int64_t n) {
         if (x[0] != out) std::memmove(out, x[0], static_cast<std::size_t>(n) * sizeof(T));
       };
     });

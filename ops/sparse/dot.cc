@@ -54,16 +54,10 @@ HWY_ATTR T product_of(const T* a, const T* b, std::int64_t n) {
   return result;
 }
 
-void sum_rows_f32(const float* values, const std::int32_t* index, std::int64_t entries, const float* rows,
-                  std::int64_t width, float* y) {
-  sum_rows(values, index, entries, rows, width, y);
-}
-void sum_rows_f64(const double* values, const std::int32_t* index, std::int64_t entries, const double* rows,
-                  std::int64_t width, double* y) {
-  sum_rows(values, index, entries, rows, width, y);
-}
-float product_of_f32(const float* a, const float* b, std::int64_t n) { return product_of(a, b, n); }
-double product_of_f64(const double* a, const double* b, std::int64_t n) { return product_of(a, b, n); }
+constexpr auto& sum_rows_f32 = sum_rows<float>;
+constexpr auto& sum_rows_f64 = sum_rows<double>;
+constexpr auto& product_of_f32 = product_of<float>;
+constexpr auto& product_of_f64 = product_of<double>;
 
 }  // namespace HWY_NAMESPACE
 }  // namespace syncline
@@ -127,10 +121,8 @@ Placed place_products(const PlaceArgs& args, int summed_axis) {
 }
 
 // y (rows, n) = x (rows, columns) * w (columns, n).
-struct SparseDot {
+struct SparseDot : WithoutAttrs {
   static constexpr std::string_view kName = "sparse_dot";
-  using Attrs = NoAttrs;
-  static constexpr std::tuple<> fields{};
   static Meta infer(const Attrs&, std::span<const Meta> in) {
     check_sparse_parts(kName, in);
     check_operand(kName, in, in[kDense], 1);
@@ -160,10 +152,8 @@ struct SparseDot {
 };
 
 // y (columns, n) = the transpose of x (rows, columns) * a (rows, n): the gradient of a weight.
-struct SparseDotTransposed {
+struct SparseDotTransposed : WithoutAttrs {
   static constexpr std::string_view kName = "sparse_dot_transposed";
-  using Attrs = NoAttrs;
-  static constexpr std::tuple<> fields{};
   static Meta infer(const Attrs&, std::span<const Meta> in) {
     check_sparse_parts(kName, in);
     check_operand(kName, in, in[kDense], 0);
@@ -234,10 +224,8 @@ struct SparseDotTransposed {
 
 // For each entry (i, j) of a sparse tensor: the product of row i of a (rows, n; the first input) and row j of b
 // (columns, n). The gradient of the values.
-struct SparseDotValues {
+struct SparseDotValues : WithoutAttrs {
   static constexpr std::string_view kName = "sparse_dot_values";
-  using Attrs = NoAttrs;
-  static constexpr std::tuple<> fields{};
   static Meta infer(const Attrs&, std::span<const Meta> in) {
     check_sparse_parts(kName, in, /*first_is_values=*/false);
     check_operand(kName, in, in[0], 0);

@@ -14,10 +14,8 @@ namespace {
 // The spans decide: they are split if the feed is split. The other operands have the same rows.
 bool rows_are_split(const PlaceArgs& args) { return args.at[kSpans].is_split(0); }
 
-struct SparseToDense {
+struct SparseToDense : WithoutAttrs {
   static constexpr std::string_view kName = "to_dense";
-  using Attrs = NoAttrs;
-  static constexpr std::tuple<> fields{};
   static Meta infer(const Attrs&, std::span<const Meta> in) {
     check_sparse_parts(kName, in);
     return {in[kValues].dtype, sparse_shape(in)};
@@ -51,10 +49,8 @@ struct SparseToDense {
 };
 
 // The elements of a dense matrix (the first input) at the entries of a sparse tensor; zero in unused slots.
-struct SparseGather {
+struct SparseGather : WithoutAttrs {
   static constexpr std::string_view kName = "sparse_gather";
-  using Attrs = NoAttrs;
-  static constexpr std::tuple<> fields{};
   static Meta infer(const Attrs&, std::span<const Meta> in) {
     check_sparse_parts(kName, in, /*first_is_values=*/false);
     const Shape matrix = sparse_shape(in);

@@ -27,12 +27,10 @@ struct SparseParts {
   Expr values, columns, spans, extent;
 };
 
-struct SparseTensor {
+struct SparseTensor : WithoutAttrs {
   static constexpr std::string_view kName = "sparse_tensor";
   static constexpr bool kLeaf = true;
   static constexpr bool kSparse = true;
-  using Attrs = NoAttrs;
-  static constexpr std::tuple<> fields{};
   static Meta infer(const Attrs&, std::span<const Meta> in);
   static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }
   static constexpr NoGradient grad{"its values have the gradient"};

@@ -1,6 +1,5 @@
 #include "runtime/execution/shared_variables.h"
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
 

@@ -9,7 +9,6 @@
 #include "ops/graph/leaf.h"
 #include "ops/graph/substitute.h"
 #include "runtime/graph/concretize.h"
-#include "runtime/graph/evaluate.h"
 #include "runtime/graph/loop_prepare.h"
 #include "syncline/backend/core.h"
 #include "syncline/backend/math.h"
@@ -108,9 +107,7 @@ class Pruner {
     for (const Expr& root : roots) read(root);
     for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) read_inputs(*it);
     for (const auto& node : nodes) rebuild(node);
-    std::vector<Expr> result;
-    for (const Expr& root : roots) result.push_back(now(root));
-    return result;
+    return graph_.now(roots);
   }
 
  private:
@@ -145,22 +142,10 @@ class Pruner {
     ++readers_[e];
   }
 
-  Expr now(const Expr& e) const {
-    const auto found = now_.find(e);
-    return found == now_.end() ? e : found->second;
-  }
-
   void rebuild(const std::shared_ptr<const Node>& node) {
     if (!live_.contains(node.get())) return;
-    if (const auto found = needed_.find(node.get()); found != needed_.end()) {
-      rebuild_loop(Expr(node), found->second);
-      return;
-    }
-    std::vector<Expr> inputs;
-    for (const Expr& input : node->inputs) inputs.push_back(now(input));
-    if (inputs == node->inputs) return;
-    const auto fresh = make_node(*node->op, node->attrs, std::move(inputs), node->name);
-    for (int i = 0; i < static_cast<int>(node->outputs.size()); ++i) now_[Expr(node, i)] = Expr(fresh, i);
+    if (const auto found = needed_.find(node.get()); found != needed_.end()) rebuild_loop(Expr(node), found->second);
+    else graph_.rebuild(node);
   }
 
   void rebuild_loop(const Expr& loop, const Needed& needed) {
@@ -171,7 +156,7 @@ class Pruner {
     auto keep = [&](bool wanted, const Expr& leaf, std::vector<Expr>& leaves, std::vector<Expr>& values) {
       if (wanted) {
         leaves.push_back(leaf);
-        values.push_back(now(*input));
+        values.push_back(graph_.now(*input));
       }
       ++input;
     };
@@ -203,7 +188,7 @@ class Pruner {
     }
     const Expr fresh = parts.loop(iterations);
     for (std::size_t i = 0; i < kept.size(); ++i)
-      now_[Expr(loop.handle(), kept[i])] = Expr(fresh.handle(), static_cast<int>(i));
+      graph_.set(Expr(loop.handle(), kept[i]), Expr(fresh.handle(), static_cast<int>(i)));
   }
 
   // Moves the product of a sequence and a matrix into the body if only the body reads it. `prepare` packs the matrix
@@ -250,7 +235,7 @@ class Pruner {
   std::unordered_set<const Node*> live_;
   std::unordered_map<const Node*, Needed> needed_;
   std::unordered_map<Expr, int, ExprHash> readers_;
-  std::unordered_map<Expr, Expr, ExprHash> now_;
+  Rewritten graph_;
 };
 
 // The float32 value before it was rounded to float16, if any; otherwise a cast to float32.

@@ -1,8 +1,6 @@
 #include "runtime/graph/loop_prepare.h"
 
 #include <algorithm>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "ops/control/loop_build.h"
 #include "ops/graph/fill.h"
@@ -21,33 +19,24 @@ class Preparer {
 
   void run() {
     for (const auto& node : nodes_under(body_.roots())) rewrite(node);
-    for (Expr& state : body_.next_states) state = now(state);
-    for (Residual& residual : body_.residuals) residual.value = now(residual.value);
+    for (Expr& state : body_.next_states) state = graph_.now(state);
+    for (Residual& residual : body_.residuals) residual.value = graph_.now(residual.value);
   }
 
  private:
-  Expr now(const Expr& e) const {
-    const auto found = now_.find(e);
-    return found == now_.end() ? e : found->second;
-  }
-
   bool fixed(const Expr& e) const { return outside_.contains(e) || is_constant(e); }
 
   void rewrite(const std::shared_ptr<const Node>& node) {
-    std::vector<Expr> inputs;
-    for (const Expr& input : node->inputs) inputs.push_back(now(input));
     if (node->op->prepare != nullptr) {
+      const std::vector<Expr> inputs = graph_.now(node->inputs);
       std::vector<bool> is_fixed;
       for (const Expr& input : inputs) is_fixed.push_back(fixed(input));
       if (const Expr prepared = node->op->prepare(node->attrs.get(), inputs, is_fixed)) {
         check_rewrite(Expr(node), prepared);
-        now_[Expr(node)] = with_captures(prepared);
-        return;
+        return graph_.set(Expr(node), with_captures(prepared));
       }
     }
-    if (inputs == node->inputs) return;
-    const auto fresh = make_node(*node->op, node->attrs, std::move(inputs), node->name);
-    for (int i = 0; i < static_cast<int>(node->outputs.size()); ++i) now_[Expr(node, i)] = Expr(fresh, i);
+    graph_.rebuild(node);
   }
 
   // Moves the operands that depend only on fixed values out of the loop.
@@ -75,7 +64,8 @@ class Preparer {
 
   LoopBody& body_;
   std::vector<Expr>& captured_;
-  Bindings outside_, now_;
+  Bindings outside_;
+  Rewritten graph_;
   std::vector<std::pair<Expr, Expr>> moved_;
 };
 

@@ -33,7 +33,6 @@ std::vector<Expr> share_dense_rows(std::span<const Expr> roots) {
   std::vector<Expr> dense;
   for (const auto& node : nodes)
     if (node->op->name == "scatter_rows") dense.emplace_back(node);
-  if (dense.empty()) return {roots.begin(), roots.end()};
   Replacements replaced;
   for (const auto& node : nodes) {
     if (node->op->name != "scatter_sub" || node->inputs[0].op().leaf) continue;

@@ -30,32 +30,17 @@ struct Term {
 class SumSharer {
  public:
   std::vector<Expr> run(std::span<const Expr> roots) {
-    for (const auto& node : nodes_under(roots)) {
-      std::vector<Expr> inputs;
-      for (const Expr& input : node->inputs) inputs.push_back(now(input));
-      const auto fresh =
-          inputs == node->inputs ? node : make_node(*node->op, node->attrs, std::move(inputs), node->name);
-      if (fresh != node) rebuilt_[*node] = fresh;
-      if (const Expr e(fresh); is_sum(e)) share(Expr(node), e);
-    }
-    std::vector<Expr> result;
-    for (const Expr& root : roots) result.push_back(now(root));
-    return result;
+    for (const auto& node : nodes_under(roots))
+      if (const Expr e(graph_.rebuild(node)); is_sum(e)) share(Expr(node), e);
+    return graph_.now(roots);
   }
 
  private:
-  Expr now(const Expr& old) const {
-    if (!old) return old;
-    if (const Expr* found = replaced_.find(old)) return *found;
-    const auto* found = rebuilt_.find(old.node());
-    return found == nullptr ? old : Expr(*found, old.output());
-  }
-
   void share(const Expr& old, const Expr& total) {
     const Expr other = other_form(total);
     if (!other) return sums_[total.input(0)].push_back(total);
     check_rewrite(total, other);
-    replaced_[old] = other;
+    graph_.set(old, other);
   }
 
   // Empty unless the operand is one term whose sum is known and terms that sum to 0.
@@ -148,27 +133,12 @@ class SumSharer {
     return {};
   }
 
-  ValueMap<std::shared_ptr<const Node>> rebuilt_;
-  ValueMap<Expr> replaced_;
+  Rewritten graph_;
   ValueMap<std::vector<Expr>> sums_;  // by operand
 };
 
-// True if the operand of some sum may have several terms or factors.
-bool may_share(std::span<const Expr> roots) {
-  const auto nodes = nodes_under(roots);
-  return std::any_of(nodes.begin(), nodes.end(), [](const auto& node) {
-    const Expr e(node);
-    if (!is_sum(e)) return false;
-    const std::string_view op = e.input(0).op().name;
-    return op == "add" || op == "sub" || op == "mul" || op == "neg";
-  });
-}
-
 }  // namespace
 
-std::vector<Expr> share_sums(std::span<const Expr> roots) {
-  if (!may_share(roots)) return {roots.begin(), roots.end()};
-  return SumSharer().run(roots);
-}
+std::vector<Expr> share_sums(std::span<const Expr> roots) { return SumSharer().run(roots); }
 
 }  // namespace syncline

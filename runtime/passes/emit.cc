@@ -1,5 +1,4 @@
 // emit: makes steps with operand pointers from tasks.
-#include <algorithm>
 #include <set>
 #include <unordered_map>
 #include <utility>

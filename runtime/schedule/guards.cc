@@ -1,7 +1,6 @@
 #include "runtime/schedule/guards.h"
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "ops/control/branch.h"
 

@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <mutex>
 #include <new>
-#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>

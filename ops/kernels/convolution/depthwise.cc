@@ -268,24 +268,12 @@ HWY_INLINE void grad_kernel_lines(const ConvGeometry& g, const T* x, const T* dy
 }
 
 // Highway dispatches functions, not templates.
-void forward_float(const ConvGeometry& g, const float* x, const float* w, float* y, Index begin, Index end) {
-  forward_lines(g, x, w, y, begin, end);
-}
-void forward_double(const ConvGeometry& g, const double* x, const double* w, double* y, Index begin, Index end) {
-  forward_lines(g, x, w, y, begin, end);
-}
-void grad_input_float(const ConvGeometry& g, const float* dy, const float* w, float* dx, Index begin, Index end) {
-  grad_input_lines(g, dy, w, dx, begin, end);
-}
-void grad_input_double(const ConvGeometry& g, const double* dy, const double* w, double* dx, Index begin, Index end) {
-  grad_input_lines(g, dy, w, dx, begin, end);
-}
-void grad_kernel_float(const ConvGeometry& g, const float* x, const float* dy, Index begin, Index end, float* dw) {
-  grad_kernel_lines(g, x, dy, begin, end, dw);
-}
-void grad_kernel_double(const ConvGeometry& g, const double* x, const double* dy, Index begin, Index end, double* dw) {
-  grad_kernel_lines(g, x, dy, begin, end, dw);
-}
+constexpr auto& forward_float = forward_lines<float>;
+constexpr auto& forward_double = forward_lines<double>;
+constexpr auto& grad_input_float = grad_input_lines<float>;
+constexpr auto& grad_input_double = grad_input_lines<double>;
+constexpr auto& grad_kernel_float = grad_kernel_lines<float>;
+constexpr auto& grad_kernel_double = grad_kernel_lines<double>;
 
 }  // namespace HWY_NAMESPACE
 }  // namespace syncline::kernels::conv::depthwise

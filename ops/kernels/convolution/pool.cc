@@ -199,32 +199,14 @@ HWY_INLINE void average_grad_images(const PoolGeometry& g, const T* dy, T* dx, I
 }
 
 // Highway dispatches functions, not templates.
-void max_float(const PoolGeometry& g, const float* x, float* y, Index begin, Index end) {
-  max_lines(g, x, y, begin, end);
-}
-void max_double(const PoolGeometry& g, const double* x, double* y, Index begin, Index end) {
-  max_lines(g, x, y, begin, end);
-}
-void max_grad_float(const PoolGeometry& g, const float* x, const float* y, const float* dy, float* dx, Index begin,
-                    Index end) {
-  max_grad_any(g, x, y, dy, dx, begin, end);
-}
-void max_grad_double(const PoolGeometry& g, const double* x, const double* y, const double* dy, double* dx, Index begin,
-                     Index end) {
-  max_grad_any(g, x, y, dy, dx, begin, end);
-}
-void average_float(const PoolGeometry& g, const float* x, float* y, Index begin, Index end) {
-  average_lines(g, x, y, begin, end);
-}
-void average_double(const PoolGeometry& g, const double* x, double* y, Index begin, Index end) {
-  average_lines(g, x, y, begin, end);
-}
-void average_grad_float(const PoolGeometry& g, const float* dy, float* dx, Index begin, Index end) {
-  average_grad_images(g, dy, dx, begin, end);
-}
-void average_grad_double(const PoolGeometry& g, const double* dy, double* dx, Index begin, Index end) {
-  average_grad_images(g, dy, dx, begin, end);
-}
+constexpr auto& max_float = max_lines<float>;
+constexpr auto& max_double = max_lines<double>;
+constexpr auto& max_grad_float = max_grad_any<float>;
+constexpr auto& max_grad_double = max_grad_any<double>;
+constexpr auto& average_float = average_lines<float>;
+constexpr auto& average_double = average_lines<double>;
+constexpr auto& average_grad_float = average_grad_images<float>;
+constexpr auto& average_grad_double = average_grad_images<double>;
 
 }  // namespace HWY_NAMESPACE
 }  // namespace syncline::kernels
@@ -265,38 +247,30 @@ void for_images(const PoolGeometry& g, const Body& body) {
 
 }  // namespace
 
-template <>
 void max_pool(const PoolGeometry& g, const float* x, float* y) {
   for_lines(g, [&](Index begin, Index end) { HWY_DYNAMIC_DISPATCH(max_float)(g, x, y, begin, end); });
 }
-template <>
 void max_pool(const PoolGeometry& g, const double* x, double* y) {
   for_lines(g, [&](Index begin, Index end) { HWY_DYNAMIC_DISPATCH(max_double)(g, x, y, begin, end); });
 }
 
-template <>
 void max_pool_grad(const PoolGeometry& g, const float* x, const float* y, const float* dy, float* dx) {
   for_images(g, [&](Index begin, Index end) { HWY_DYNAMIC_DISPATCH(max_grad_float)(g, x, y, dy, dx, begin, end); });
 }
-template <>
 void max_pool_grad(const PoolGeometry& g, const double* x, const double* y, const double* dy, double* dx) {
   for_images(g, [&](Index begin, Index end) { HWY_DYNAMIC_DISPATCH(max_grad_double)(g, x, y, dy, dx, begin, end); });
 }
 
-template <>
 void average_pool(const PoolGeometry& g, const float* x, float* y) {
   for_lines(g, [&](Index begin, Index end) { HWY_DYNAMIC_DISPATCH(average_float)(g, x, y, begin, end); });
 }
-template <>
 void average_pool(const PoolGeometry& g, const double* x, double* y) {
   for_lines(g, [&](Index begin, Index end) { HWY_DYNAMIC_DISPATCH(average_double)(g, x, y, begin, end); });
 }
 
-template <>
 void average_pool_grad(const PoolGeometry& g, const float* dy, float* dx) {
   for_images(g, [&](Index begin, Index end) { HWY_DYNAMIC_DISPATCH(average_grad_float)(g, dy, dx, begin, end); });
 }
-template <>
 void average_pool_grad(const PoolGeometry& g, const double* dy, double* dx) {
   for_images(g, [&](Index begin, Index end) { HWY_DYNAMIC_DISPATCH(average_grad_double)(g, dy, dx, begin, end); });
 }

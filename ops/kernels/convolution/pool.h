@@ -2,8 +2,8 @@
 //
 // Cells outside the image are ignored: the average divides by the number of cells inside, like TensorFlow. A window
 // entirely outside gives negative infinity (max) or 0 (average); a window that contains NaN gives NaN. The max gradient
-// goes to the first cell, in row order, that holds the maximum. Kernels check nothing and allocate nothing. T: float,
-// double. Bits do not depend on the number of threads. Thread-safe if outputs are not shared.
+// goes to the first cell, in row order, that holds the maximum. Kernels check nothing and allocate nothing. Bits do not
+// depend on the number of threads. Thread-safe if outputs are not shared.
 #pragma once
 
 #include <cstdint>
@@ -21,33 +21,15 @@ struct PoolGeometry {
   std::int64_t out_lines() const { return out_d * out_h; }  // of an image
 };
 
-template <class T>
-void max_pool(const PoolGeometry& g, const T* x, T* y);
-// x and y are those of the forward pass. Writes every element of dx.
-template <class T>
-void max_pool_grad(const PoolGeometry& g, const T* x, const T* y, const T* dy, T* dx);
-
-template <class T>
-void average_pool(const PoolGeometry& g, const T* x, T* y);
-template <class T>
-void average_pool_grad(const PoolGeometry& g, const T* dy, T* dx);
-
-// Instantiated only for float and double.
-template <>
 void max_pool(const PoolGeometry& g, const float* x, float* y);
-template <>
 void max_pool(const PoolGeometry& g, const double* x, double* y);
-template <>
+// x and y are those of the forward pass. Writes every element of dx.
 void max_pool_grad(const PoolGeometry& g, const float* x, const float* y, const float* dy, float* dx);
-template <>
 void max_pool_grad(const PoolGeometry& g, const double* x, const double* y, const double* dy, double* dx);
-template <>
+
 void average_pool(const PoolGeometry& g, const float* x, float* y);
-template <>
 void average_pool(const PoolGeometry& g, const double* x, double* y);
-template <>
 void average_pool_grad(const PoolGeometry& g, const float* dy, float* dx);
-template <>
 void average_pool_grad(const PoolGeometry& g, const double* dy, double* dx);
 
 }  // namespace syncline::kernels

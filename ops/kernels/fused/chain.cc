@@ -122,21 +122,11 @@ struct Chain_select {
     return hn::IfThenElse(hn::MaskFromVec(mask), x, y);
   }
 };
-struct Chain_sqrt : SqrtF {
-  Chain_sqrt() : SqrtF(nullptr) {}
-};
-struct Chain_sigmoid : SigmoidF {
-  Chain_sigmoid() : SigmoidF(nullptr) {}
-};
-struct Chain_tanh : TanhF {
-  Chain_tanh() : TanhF(nullptr) {}
-};
-struct Chain_sigmoid_gradient : SigmoidGradientF {
-  Chain_sigmoid_gradient() : SigmoidGradientF(nullptr) {}
-};
-struct Chain_tanh_gradient : TanhGradientF {
-  Chain_tanh_gradient() : TanhGradientF(nullptr) {}
-};
+using Chain_sqrt = SqrtF;
+using Chain_sigmoid = SigmoidF;
+using Chain_tanh = TanhF;
+using Chain_sigmoid_gradient = SigmoidGradientF;
+using Chain_tanh_gradient = TanhGradientF;
 
 // Vector k of an operand.
 template <bool kIsNumber, class D, class T>

@@ -15,8 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace syncline {
 namespace HWY_NAMESPACE {
 
-struct SqrtF : Stateless {
-  using Stateless::Stateless;
+struct SqrtF {
   // x <= 0 gives 0. sqrt(-0) must not be -0: the gradient there is +infinity.
   template <class D, class V>
   HWY_INLINE HWY_ATTR V operator()(D d, V x) const {
@@ -24,8 +23,7 @@ struct SqrtF : Stateless {
   }
 };
 
-struct TanhF : Stateless {
-  using Stateless::Stateless;
+struct TanhF {
   // float32: x times a quotient of two polynomials in x^2, fitted to tanh(x) / x on [-9, 9] with relative error 2e-8.
   // Beyond that range tanh rounds to +-1.
   template <class D, class V>
@@ -49,8 +47,7 @@ struct TanhF : Stateless {
   }
 };
 
-struct SigmoidF : Stateless {
-  using Stateless::Stateless;
+struct SigmoidF {
   template <class D, class V>
   HWY_INLINE HWY_ATTR V operator()(D d, V x) const {
     const auto one = hn::Set(d, 1);
@@ -58,16 +55,14 @@ struct SigmoidF : Stateless {
   }
 };
 
-struct SigmoidGradientF : Stateless {
-  using Stateless::Stateless;
+struct SigmoidGradientF {
   template <class D, class V>
   HWY_INLINE HWY_ATTR V operator()(D, V y, V dy) const {
     return hn::Mul(dy, hn::NegMulAdd(y, y, y));
   }
 };
 
-struct TanhGradientF : Stateless {
-  using Stateless::Stateless;
+struct TanhGradientF {
   template <class D, class V>
   HWY_INLINE HWY_ATTR V operator()(D, V y, V dy) const {
     return hn::NegMulAdd(hn::Mul(dy, y), y, dy);

@@ -232,7 +232,6 @@ class Fuser {
       code.in[k] = static_cast<std::int16_t>(reg_of(node.operands[k]));
       operands.push_back(spec_.meta_of(node.operands[k]));
     }
-    code.attrs = node.attrs;
     code.fn = node.op->block(node.attrs.get(), operands);
     SYNCLINE_CHECK(code.fn != nullptr);
     code.out = static_cast<std::int16_t>(inputs_ + i);

@@ -138,7 +138,7 @@ void find_results(const FusedProgram& p, void* const* out, std::int64_t begin, b
 void run_instruction(const FusedProgram::Instruction& code, std::byte* const* regs, std::int64_t n) {
   if (code.links.empty()) {
     const void* operands[3] = {regs[code.in[0]], regs[code.in[1]], regs[code.in[2]]};
-    code.fn(code.attrs.get(), operands, regs[code.out], n);
+    code.fn(operands, regs[code.out], n);
   } else {
     ChainLink links[kLongestChain];
     std::size_t count = 0;

@@ -53,7 +53,6 @@ struct FusedProgram {
   };
   struct Instruction {
     BlockFn fn = nullptr;
-    std::shared_ptr<const void> attrs;
     std::array<std::int16_t, 3> in{};  // registers
     std::int16_t out = 0;
     std::vector<Link> links{};  // replaces fn: a chain of ops on in[0]

@@ -52,12 +52,11 @@ HWY_INLINE void for_blocks(const void* const* in, void* out, std::int64_t n, Ste
 }
 
 template <int kInputs, class T, class F>
-void value_block(const void* attrs, const void* const* in, void* out, std::int64_t n) {
-  const F f(attrs);
+void value_block(const void* const* in, void* out, std::int64_t n) {
+  const F f;
   for_blocks<kInputs, T, T>(in, out, n, [&](auto d, const T* const* x, T* y) HWY_ATTR {
     if constexpr (kInputs == 1) hn::StoreU(f(d, hn::LoadU(d, x[0])), d, y);
-    else if constexpr (kInputs == 2) hn::StoreU(f(d, hn::LoadU(d, x[0]), hn::LoadU(d, x[1])), d, y);
-    else hn::StoreU(f(d, hn::LoadU(d, x[0]), hn::LoadU(d, x[1]), hn::LoadU(d, x[2])), d, y);
+    else hn::StoreU(f(d, hn::LoadU(d, x[0]), hn::LoadU(d, x[1])), d, y);
   });
 }
 
@@ -70,9 +69,8 @@ HWY_INLINE HWY_ATTR void plain_loop(const F& f, const void* const* in, Out* y, s
 }
 
 template <class F, class Out, class... In>
-HWY_ATTR void plain_block(const void* attrs, const void* const* in, void* out, std::int64_t n) {
-  const F f(attrs);
-  plain_loop<F, Out, In...>(f, in, static_cast<Out*>(out), n, std::index_sequence_for<In...>{});
+HWY_ATTR void plain_block(const void* const* in, void* out, std::int64_t n) {
+  plain_loop<F, Out, In...>(F(), in, static_cast<Out*>(out), n, std::index_sequence_for<In...>{});
 }
 
 // e^x for every x. hn::Exp supports only finite x without overflow.
@@ -84,11 +82,6 @@ HWY_INLINE HWY_ATTR V exp_of(D d, V x) {
   y = hn::IfThenElse(hn::Gt(x, limit), hn::Inf(d), y);
   return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
-
-// Base of an op without attributes.
-struct Stateless {
-  explicit Stateless(const void*) {}
-};
 
 // (T, T, ...) -> T for every dtype, with kInputs inputs.
 template <class F, int kInputs>

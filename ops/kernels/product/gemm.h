@@ -47,13 +47,4 @@ template <class T>
 void gemm_serial(Trans a, Trans b, std::int64_t m, std::int64_t n, std::int64_t k, T alpha, const T* A,
                  std::int64_t lda, const T* B, std::int64_t ldb, T beta, T* C, std::int64_t ldc);
 
-extern template void gemm<float>(Trans, Trans, std::int64_t, std::int64_t, std::int64_t, float, const float*,
-                                 std::int64_t, const float*, std::int64_t, float, float*, std::int64_t);
-extern template void gemm<double>(Trans, Trans, std::int64_t, std::int64_t, std::int64_t, double, const double*,
-                                  std::int64_t, const double*, std::int64_t, double, double*, std::int64_t);
-extern template void gemm_serial<float>(Trans, Trans, std::int64_t, std::int64_t, std::int64_t, float, const float*,
-                                        std::int64_t, const float*, std::int64_t, float, float*, std::int64_t);
-extern template void gemm_serial<double>(Trans, Trans, std::int64_t, std::int64_t, std::int64_t, double, const double*,
-                                         std::int64_t, const double*, std::int64_t, double, double*, std::int64_t);
-
 }  // namespace syncline::kernels

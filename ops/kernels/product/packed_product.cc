@@ -29,12 +29,8 @@ HWY_ATTR void panel_product(Index m, Index n, Index k, const T* A, const T* pane
   }
 }
 
-void panel_product_float(Index m, Index n, Index k, const float* A, const float* panel, float* C, Index columns) {
-  panel_product(m, n, k, A, panel, C, columns);
-}
-void panel_product_double(Index m, Index n, Index k, const double* A, const double* panel, double* C, Index columns) {
-  panel_product(m, n, k, A, panel, C, columns);
-}
+constexpr auto& panel_product_float = panel_product<float>;
+constexpr auto& panel_product_double = panel_product<double>;
 
 }  // namespace HWY_NAMESPACE
 }  // namespace syncline::kernels

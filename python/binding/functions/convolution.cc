@@ -7,7 +7,6 @@
 #include "python/binding/binding.h"
 #include "python/binding/conversion.h"
 #include "python/binding/tensor.h"
-#include "syncline/backend/linalg.h"
 
 namespace syncline::python {
 namespace {
@@ -27,73 +26,61 @@ std::array<int, n> numbers(nb::handle value, const char* what) {
 
 int number(nb::handle value, const char* what) { return numbers<1>(value, what)[0]; }
 
-Conv1DOptions options_1d(nb::handle strides, Text padding, Text data_format, nb::handle dilation_rate) {
-  return {number(strides, "strides"), padding, data_format, number(dilation_rate, "dilation_rate")};
-}
-Conv2DOptions options_2d(nb::handle strides, Text padding, Text data_format, nb::handle dilation_rate) {
-  return {numbers<2>(strides, "strides"), padding, data_format, numbers<2>(dilation_rate, "dilation_rate")};
-}
-Conv3DOptions options_3d(nb::handle strides, Text padding, Text data_format, nb::handle dilation_rate) {
-  return {numbers<3>(strides, "strides"), padding, data_format, numbers<3>(dilation_rate, "dilation_rate")};
+template <class Options>
+Options options(nb::handle strides, Text padding, Text data_format, nb::handle dilation_rate) {
+  if constexpr (std::is_same_v<Options, Conv1DOptions>) {
+    return {number(strides, "strides"), padding, data_format, number(dilation_rate, "dilation_rate")};
+  } else {
+    constexpr std::size_t n = std::tuple_size_v<decltype(Options::strides)>;
+    return {numbers<n>(strides, "strides"), padding, data_format, numbers<n>(dilation_rate, "dilation_rate")};
+  }
 }
 
-// Calls rule(x, kernel, output_shape) when the sizes of output_shape that are tensors are known. Until then an unknown
-// number of rows is x's.
-template <class Rule>
-Tensor transposed(const char* name, nb::handle x, nb::handle kernel, nb::handle output_shape, Rule rule) {
-  const Dims dims = dims_from(output_shape);
-  std::vector<Expr> operands{expr_from(x), expr_from(kernel)};
-  if (!dims.has_tensors()) return tensor(rule(operands[0], operands[1], dims.numbers()));
-  Meta unknown{operands[0].dtype(), dims.numbers()};
-  if (unknown.shape.ndim() > 0 && unknown.shape[0] == kUnknown) unknown.shape[0] = operands[0].shape()[0];
-  return tensor(with_numbers(
-      name, std::move(operands), dims, unknown,
-      [rule](std::span<const Expr> known, const Shape& numbers) { return rule(known[0], known[1], numbers); }));
+template <class Options>
+void plain(nb::module_& m, const char* name, Expr (*op)(const Expr&, const Expr&, const Options&)) {
+  m.def(name, [op](nb::handle x, nb::handle kernel, nb::handle strides, Text padding, Text format, nb::handle rate) {
+    return tensor(op(expr_from(x), expr_from(kernel), options<Options>(strides, padding, format, rate)));
+  });
+}
+
+template <class Options>
+void separable(nb::module_& m, const char* name, Expr (*op)(const Expr&, const Expr&, const Expr&, const Options&)) {
+  m.def(name, [op](nb::handle x, nb::handle depthwise, nb::handle pointwise, nb::handle strides, Text padding,
+                   Text format, nb::handle rate) {
+    return tensor(
+        op(expr_from(x), expr_from(depthwise), expr_from(pointwise), options<Options>(strides, padding, format, rate)));
+  });
+}
+
+// Calls op when the sizes of output_shape that are tensors are known. Until then an unknown number of rows is x's.
+template <class Options>
+void transposed(nb::module_& m, const char* name, Expr (*op)(const Expr&, const Expr&, const Shape&, const Options&)) {
+  m.def(name, [name, op](nb::handle x, nb::handle kernel, nb::handle output_shape, nb::handle strides, Text padding,
+                         Text format, nb::handle rate) {
+    const Options given = options<Options>(strides, padding, format, rate);
+    const Dims dims = dims_from(output_shape);
+    std::vector<Expr> operands{expr_from(x), expr_from(kernel)};
+    Meta unknown{operands[0].dtype(), dims.numbers()};
+    if (dims.has_tensors() && unknown.shape[0] == kUnknown) unknown.shape[0] = operands[0].shape()[0];
+    return tensor(with_numbers(name, std::move(operands), dims, unknown,
+                               [op, given](std::span<const Expr> known, const Shape& numbers) {
+                                 return op(known[0], known[1], numbers, given);
+                               }));
+  });
 }
 
 void bind_dense(nb::module_& m) {
-  m.def("conv1d", [](nb::handle x, nb::handle kernel, nb::handle strides, Text padding, Text format, nb::handle rate) {
-    return tensor(conv1d(expr_from(x), expr_from(kernel), options_1d(strides, padding, format, rate)));
-  });
-  m.def("conv2d", [](nb::handle x, nb::handle kernel, nb::handle strides, Text padding, Text format, nb::handle rate) {
-    return tensor(conv2d(expr_from(x), expr_from(kernel), options_2d(strides, padding, format, rate)));
-  });
-  m.def("conv3d", [](nb::handle x, nb::handle kernel, nb::handle strides, Text padding, Text format, nb::handle rate) {
-    return tensor(conv3d(expr_from(x), expr_from(kernel), options_3d(strides, padding, format, rate)));
-  });
-  m.def("conv2d_transpose", [](nb::handle x, nb::handle kernel, nb::handle output_shape, nb::handle strides,
-                               Text padding, Text format, nb::handle rate) {
-    const Conv2DOptions options = options_2d(strides, padding, format, rate);
-    return transposed("conv2d_transpose", x, kernel, output_shape,
-                      [options](const Expr& values, const Expr& weights, const Shape& shape) {
-                        return conv2d_transpose(values, weights, shape, options);
-                      });
-  });
-  m.def("conv3d_transpose", [](nb::handle x, nb::handle kernel, nb::handle output_shape, nb::handle strides,
-                               Text padding, Text format, nb::handle rate) {
-    const Conv3DOptions options = options_3d(strides, padding, format, rate);
-    return transposed("conv3d_transpose", x, kernel, output_shape,
-                      [options](const Expr& values, const Expr& weights, const Shape& shape) {
-                        return conv3d_transpose(values, weights, shape, options);
-                      });
-  });
+  plain(m, "conv1d", conv1d);
+  plain(m, "conv2d", conv2d);
+  plain(m, "conv3d", conv3d);
+  transposed(m, "conv2d_transpose", conv2d_transpose);
+  transposed(m, "conv3d_transpose", conv3d_transpose);
 }
 
 void bind_separable(nb::module_& m) {
-  m.def("separable_conv1d", [](nb::handle x, nb::handle depthwise, nb::handle pointwise, nb::handle strides,
-                               Text padding, Text format, nb::handle rate) {
-    return tensor(separable_conv1d(expr_from(x), expr_from(depthwise), expr_from(pointwise),
-                                   options_1d(strides, padding, format, rate)));
-  });
-  m.def("separable_conv2d", [](nb::handle x, nb::handle depthwise, nb::handle pointwise, nb::handle strides,
-                               Text padding, Text format, nb::handle rate) {
-    return tensor(separable_conv2d(expr_from(x), expr_from(depthwise), expr_from(pointwise),
-                                   options_2d(strides, padding, format, rate)));
-  });
-  m.def("depthwise_conv2d",
-        [](nb::handle x, nb::handle kernel, nb::handle strides, Text padding, Text format, nb::handle rate) {
-          return tensor(depthwise_conv2d(expr_from(x), expr_from(kernel), options_2d(strides, padding, format, rate)));
-        });
+  separable(m, "separable_conv1d", separable_conv1d);
+  separable(m, "separable_conv2d", separable_conv2d);
+  plain(m, "depthwise_conv2d", depthwise_conv2d);
   m.def("local_conv1d",
         [](nb::handle inputs, nb::handle kernel, nb::handle kernel_size, nb::handle strides, Text format) {
           return tensor(local_conv1d(expr_from(inputs), expr_from(kernel), number(kernel_size, "kernel_size"),

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
-#include <string_view>
 
 #include "io/files/append_file.h"
 #include "syncline/error.h"

@@ -8,7 +8,6 @@
 #include <bit>
 #include <charconv>
 #include <chrono>
-#include <cstring>
 #include <filesystem>
 
 #include "syncline/error.h"
