@@ -36,7 +36,11 @@ class Expr {
   explicit Expr(std::shared_ptr<const Node> node, int output = 0) : node_(std::move(node)), output_(output) {}
 
   explicit operator bool() const { return node_ != nullptr; }
-  const Node& node() const { return *node_; }
+  // Throws ValueError if the expression is empty, as do all functions below.
+  const Node& node() const {
+    if (!node_) throw_empty();
+    return *node_;
+  }
   const std::shared_ptr<const Node>& handle() const { return node_; }
   int output() const { return output_; }
 
@@ -57,6 +61,8 @@ class Expr {
   friend bool operator==(const Expr& a, const Expr& b) { return a.node_ == b.node_ && a.output_ == b.output_; }
 
  private:
+  [[noreturn]] static void throw_empty();
+
   std::shared_ptr<const Node> node_;
   int output_ = 0;
 };
@@ -75,13 +81,13 @@ struct Node {
   ~Node();  // iterative: a chain of any length is freed without recursion
 };
 
-inline const Expr& Expr::input(int i) const { return node_->inputs[static_cast<std::size_t>(i)]; }
-inline const Meta& Expr::meta() const { return node_->outputs[static_cast<std::size_t>(output_)]; }
-inline const OpDef& Expr::op() const { return *node_->op; }
-inline const std::string& Expr::name() const { return node_->name; }
+inline const Expr& Expr::input(int i) const { return node().inputs[static_cast<std::size_t>(i)]; }
+inline const Meta& Expr::meta() const { return node().outputs[static_cast<std::size_t>(output_)]; }
+inline const OpDef& Expr::op() const { return *node().op; }
+inline const std::string& Expr::name() const { return node().name; }
 template <class Attrs>
 const Attrs& Expr::attrs() const {
-  return *static_cast<const Attrs*>(node_->attrs.get());
+  return *static_cast<const Attrs*>(node().attrs.get());
 }
 
 // By id, not by address: the same in each run.

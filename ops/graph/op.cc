@@ -49,6 +49,10 @@ std::vector<std::shared_ptr<const Node>> nodes_under(std::span<const Expr> roots
   return nodes;
 }
 
+void Expr::throw_empty() {
+  fail<ValueError>("an expression is empty; it may be the gradient of an expression that has none");
+}
+
 std::shared_ptr<const Node> make_node(const OpDef& op, std::shared_ptr<const void> attrs, std::vector<Expr> inputs,
                                       std::string name) {
   static std::atomic<std::uint64_t> next_id{1};

@@ -1,4 +1,7 @@
 // The crossentropies, -sum(target * log(output)) and its variants, composed of other ops.
+#include <algorithm>
+#include <functional>
+
 #include "syncline/backend/core.h"
 #include "syncline/backend/math.h"
 #include "syncline/backend/nn.h"
@@ -22,8 +25,10 @@ Expr shifted(const Expr& logits, int axis) { return logits - stop_gradient(max(l
 Expr categorical_crossentropy(const Expr& target, const Expr& output, const CrossentropyOptions& options) {
   constexpr std::string_view kName = "categorical_crossentropy";
   check_output(kName, output);
-  // Counted from the end, because a target of more axes adds axes in front.
-  const int axis = wrap_axis(kName, options.axis, output.ndim()) - output.ndim();
+  if (!std::ranges::equal(target.shape(), output.shape(), std::not_fn(sizes_differ)))
+    fail<ShapeError>(kName, ": target has shape ", target.shape(), ", output ", output.shape(),
+                     "; give a target of the output's shape, or class numbers to sparse_categorical_crossentropy");
+  const int axis = wrap_axis(kName, options.axis, output.ndim());
   if (options.from_logits) {
     const Expr x = shifted(output, axis);
     const Expr log_probability = x - log(sum(exp(x), {axis}, /*keepdims=*/true));
@@ -49,7 +54,10 @@ Expr sparse_categorical_crossentropy(const Expr& target, const Expr& output, con
 
 Expr binary_crossentropy(const Expr& target, const Expr& output, const BinaryCrossentropyOptions& options) {
   check_output("binary_crossentropy", output);
-  if (options.from_logits) return softplus(output) - output * target;
+  if (options.from_logits) {  // softplus(output) - output * target, without the difference of two nearly equal numbers
+    const Expr up = greater(output, scalar_like(0, output));
+    return softplus(select(up, neg(output), output)) + select(up, output * (1.0 - target), neg(output * target));
+  }
   // Keras 2.3 adds epsilon a second time; its tests require the resulting values at 0 and 1.
   const Expr p = bounded(output, options.epsilon);
   return neg(target * log(p + options.epsilon) + (1.0 - target) * log(1.0 - p + options.epsilon));

@@ -85,6 +85,7 @@ Expr min(const Expr& x, Axes axes, bool keepdims) { return apply<Min>({x}, {axes
 
 Expr prod(const Expr& x, Axes axes, bool keepdims) {
   const AxisMask mask = axis_mask(Prod::kName, axes.of(x.ndim()), x.ndim());
+  if (x.dtype() == DType::kBool) fail<DTypeError>("prod: x is bool; cast it to a number first");
   const bool half = x.dtype() == DType::kFloat16;  // round once, not after each axis
   Expr y = half ? cast(x, DType::kFloat32) : x;
   for (int axis = x.ndim() - 1; axis >= 0; --axis)

@@ -283,6 +283,11 @@ class Assigner {
     if (leaf.is<Constant>()) return memory_.of_constant(leaf);
     if (!leaf.is<Placeholder>()) fail<InternalError>("plan: ", leaf.op().name, " has no memory");
     const auto feed = std::find(request_.feeds.begin(), request_.feeds.end(), leaf);
+    if (feed == request_.feeds.end() && leaf.name().empty())
+      fail<ValueError>(
+          "function: a tensor of shape ", leaf.shape(), " and ", leaf.dtype(),
+          " belongs to one call of a function of map_fn, foldl, foldr, rnn or switch; return it, or what is "
+          "computed from it, from that function");
     if (feed == request_.feeds.end())
       fail<ValueError>("function: placeholder '", leaf.name(), "' of shape ", leaf.shape(),
                        " is needed but not among the inputs; add it to inputs");

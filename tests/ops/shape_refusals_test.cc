@@ -1,6 +1,8 @@
 // Shapes that products, gathers, subscripts and other functions reject, and the error messages.
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <initializer_list>
 #include <limits>
 
 #include "ops/graph/leaf.h"
@@ -8,8 +10,10 @@
 #include "syncline/backend/core.h"
 #include "syncline/backend/linalg.h"
 #include "syncline/backend/math.h"
+#include "syncline/backend/nn.h"
 #include "syncline/backend/reduce.h"
 #include "syncline/backend/shape.h"
+#include "syncline/backend/variable.h"
 #include "tests/ops/refusal.h"
 
 namespace syncline::testing {
@@ -46,6 +50,22 @@ TEST(Refusals, Bias) {
         bias_add(of_shape({2, 3}), of_shape({4}));
       },
       "give a vector with one value per channel");
+}
+
+TEST(Refusals, NumbersBesideBool) {
+  const Expr mask = of_shape({2}, DType::kBool);
+  expect_refused<DTypeError>([&] { mask * 0.5; }, "the number 0.5 cannot be used with a tensor of bool");
+  expect_refused<DTypeError>([&] { mask * 2.0; }, "the number 2 cannot be used with a tensor of bool");
+  mask * 1.0;
+}
+
+// A gradient that is missing is an empty expression.
+TEST(Refusals, EmptyExpressions) {
+  const Expr x = of_shape({2}), none;
+  for (const std::function<void()>& use : std::initializer_list<std::function<void()>>{
+           [&] { none * 0.1; }, [&] { clip(none, 0, 1); }, [&] { mean(none); }, [&] { cast(none, DType::kFloat64); },
+           [&] { dot(none, x); }, [&] { relu(none); }, [&] { l2_normalize(none, 0); }, [&] { Variable().state(); }})
+    expect_refused<ValueError>(use, "is empty; it may be the gradient of an expression that has none");
 }
 
 TEST(Refusals, SumLike) {

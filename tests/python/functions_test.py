@@ -154,3 +154,20 @@ def test_configuration_is_followed():
         np.testing.assert_allclose(loss, -np.log(2e-3), rtol=1e-4)  # epsilon is the lower bound, and is added in the logarithm
     finally:
         K.set_epsilon(1e-7)
+
+
+def test_crossentropy_of_logits_keeps_its_digits():
+    x = np.array([-16, -8, -4, 0, 4, 8, 10, 12, 16.0])
+    for target in 0.0, 0.25, 1.0:
+        true = np.maximum(x, 0) - x * target + np.log1p(np.exp(-np.abs(x)))
+        for dtype, rtol in ("float32", 2e-6), ("float16", 3e-3):
+            logits = K.constant(x, dtype=dtype)
+            loss = K.eval(K.binary_crossentropy(K.constant(np.full(9, target), dtype=dtype), logits, from_logits=True))
+            np.testing.assert_allclose(loss, true, rtol=rtol, atol=1e-7 if dtype == "float16" else 0)
+
+
+def test_a_tensor_kept_from_a_body_is_named():
+    kept = []
+    K.eval(K.map_fn(lambda row: (kept.append(row * 2), row)[1], K.constant([1.0, 2.0])))
+    with pytest.raises(ValueError, match="belongs to one call of a function of map_fn"):
+        K.eval(kept[0])

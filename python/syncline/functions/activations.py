@@ -177,7 +177,7 @@ def categorical_crossentropy(
         Tensor of output's shape without the axis, in its dtype: one value per sample.
     Raises:
         TypeError: the dtypes differ or are not floating, or `axis` is not an int.
-        ValueError: the shapes do not broadcast, there is no such axis, or a tensor is sparse.
+        ValueError: the shapes differ, there is no such axis, or a tensor is sparse.
     See: ops/nn/crossentropy.cc
     Example:
         >>> K.eval(K.categorical_crossentropy([[0., 1.]], [[0.5, 0.5]])).round(3)
@@ -193,8 +193,8 @@ def sparse_categorical_crossentropy(
 
     Args:
         target: tensor of output's shape without `axis`, or with 1 there; any dtype: the indices of the true classes.
-        output: tensor of at least one axis; floating: probabilities, which are divided by their sum and limited to
-            [epsilon(), 1 - epsilon()]; logits if from_logits.
+        output: tensor of at least one axis; floating: probabilities, which are limited to [epsilon(), 1 - epsilon()]
+            and divided by their sum; logits if from_logits.
         from_logits: bool: whether `output` holds logits, to which softmax is applied.
         axis: int: the axis of the classes; negative ones count from the end.
     Returns:
@@ -216,8 +216,8 @@ def binary_crossentropy(target: TensorLike, output: TensorLike, from_logits: boo
 
     Args:
         target: tensor of output's shape and dtype: numbers from 0 to 1.
-        output: tensor of any shape; floating: probabilities, which are limited to [epsilon(), 1 - epsilon()]; logits if
-            from_logits.
+        output: tensor of any shape; floating: probabilities, which are limited to [epsilon(), 1 - epsilon()], and to
+            whose logarithms' arguments epsilon is added, as Keras does; logits if from_logits.
         from_logits: bool: whether `output` holds logits, to which sigmoid is applied.
     Returns:
         Tensor of output's shape and dtype.
