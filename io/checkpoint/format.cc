@@ -5,7 +5,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <string_view>
 
 #include "base/version.h"
@@ -24,44 +23,22 @@ constexpr const char* kKerasVersion = "2.3.1";
 constexpr const char* kBackend = "syncline";
 constexpr std::size_t kMostNotes = 60'000;  // bytes; HDF5 limits an attribute to 64 KiB
 
-void check_name(const std::string& path, const std::string& name) {
-  bool bad = name.empty() || name.find('\0') != std::string::npos;
-  for (std::size_t begin = 0; !bad && begin <= name.size();) {
-    const std::size_t end = std::min(name.find('/', begin), name.size());
-    const std::string_view part = std::string_view(name).substr(begin, end - begin);
-    bad = part.empty() || part == "." || part == "..";
-    begin = end + 1;
-  }
-  if (bad) {
-    std::string shown = name;
-    std::replace(shown.begin(), shown.end(), '\0', '?');  // a NUL would end the message
-    fail<ValueError>("save_checkpoint('", path, "'): '", shown,
-                     "' is not a valid name of a layer or weight: use parts separated by single slashes");
-  }
-}
-
-std::vector<std::string> names_of(const std::string& path, const auto& items) {
+std::vector<std::string> names_of(const auto& items) {
   std::vector<std::string> names;
-  std::set<std::string_view> seen;
-  for (const auto& item : items) {
-    check_name(path, item.name);
-    if (!seen.insert(item.name).second)
-      fail<ValueError>("save_checkpoint('", path, "'): the name '", item.name, "' occurs twice; make it unique");
-    names.push_back(item.name);
-  }
+  for (const auto& item : items) names.push_back(item.name);
   return names;
 }
 
 void write_weights(const Hdf5Group& group, const std::vector<Weight>& weights, const WriteWeight& write,
                    std::vector<ArrayHeader>& headers) {
-  group.write_names("weight_names", names_of(group.location().file, weights));
+  group.write_names("weight_names", names_of(weights));
   for (const Weight& weight : weights) headers.push_back(write(group, weight));
 }
 
 void write_layers(const Hdf5Group& root, const std::vector<Layer>& layers, const WriteWeight& write,
                   std::vector<ArrayHeader>& headers) {
   const Hdf5Group group = root.make_group(kWeightsGroup);
-  group.write_names("layer_names", names_of(group.location().file, layers));
+  group.write_names("layer_names", names_of(layers));
   group.write_text("backend", kBackend);
   group.write_text("keras_version", kKerasVersion);
   for (const Layer& layer : layers) write_weights(group.make_group(layer.name), layer.weights, write, headers);
@@ -132,6 +109,7 @@ std::string root_digest(std::vector<ArrayHeader> headers) {
 
 void write_checkpoint(const Hdf5File& file, const Checkpoint& checkpoint, const WriteWeight& write,
                       const ShardNames* shards) {
+  check_names(file.root().location().file, spec_of(checkpoint));
   std::vector<ArrayHeader> headers;
   write_layers(file.root(), checkpoint.layers, write, headers);
   if (!checkpoint.optimizer.empty())

@@ -1,6 +1,7 @@
 #include "syncline/checkpoint/model.h"
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 
 #include "io/files/refuse.h"
@@ -11,6 +12,44 @@ namespace {
 [[noreturn]] void fail_other(const std::string& path, std::string_view difference) {
   refuse("checkpoint '", path, "' is of another model or optimizer: ", difference,
          "; resume with the options that it was saved with, or use another checkpoint");
+}
+
+void check_name(const std::string& path, const std::string& name) {
+  bool bad = name.empty() || name.find('\0') != std::string::npos;
+  for (std::size_t begin = 0; !bad && begin <= name.size();) {
+    const std::size_t end = std::min(name.find('/', begin), name.size());
+    const std::string_view part = std::string_view(name).substr(begin, end - begin);
+    bad = part.empty() || part == "." || part == "..";
+    begin = end + 1;
+  }
+  if (bad) {
+    std::string shown = name;
+    std::replace(shown.begin(), shown.end(), '\0', '?');  // a NUL would end the message
+    fail<ValueError>("save_checkpoint('", path, "'): '", shown,
+                     "' is not a valid name of a layer or weight: use parts separated by single slashes");
+  }
+}
+
+[[noreturn]] void fail_twice(const std::string& path, std::string_view name) {
+  fail<ValueError>("save_checkpoint('", path, "'): the name '", name, "' occurs twice; make it unique");
+}
+
+template <class Item>
+void check_unique(const std::string& path, const std::vector<Item>& items) {
+  std::set<std::string_view> seen;
+  for (const Item& item : items) {
+    check_name(path, item.name);
+    if (!seen.insert(item.name).second) fail_twice(path, item.name);
+  }
+}
+
+// Slashes make groups: an array "a/b" cannot be beside a group "a/b", or beside another array "a/b/c".
+void check_apart(const std::string& path, const std::set<std::string>& arrays, std::set<std::string> groups) {
+  groups.insert(arrays.begin(), arrays.end());
+  for (const std::string& array : arrays)
+    if (const auto within = groups.lower_bound(array + '/'); within != groups.end() && within->starts_with(array + '/'))
+      fail<ValueError>("save_checkpoint('", path, "'): the weight '", array, "' and '", *within,
+                       "' cannot be in one file, because a slash makes a group; rename one of them");
 }
 
 std::string describe(const WeightSpec& weight) { return join_text(weight.dtype, " ", weight.shape); }
@@ -48,6 +87,22 @@ std::vector<LayerSpec> with_weights(const std::vector<LayerSpec>& layers) {
 }
 
 }  // namespace
+
+void check_names(const std::string& path, const ModelSpec& model) {
+  check_unique(path, model.layers);
+  check_unique(path, model.optimizer);
+  std::set<std::string> arrays, groups;
+  for (const LayerSpec& layer : model.layers) {
+    check_unique(path, layer.weights);
+    groups.insert(layer.name + '/');
+    for (const WeightSpec& weight : layer.weights)
+      if (const std::string name = layer.name + '/' + weight.name; !arrays.insert(name).second) fail_twice(path, name);
+  }
+  check_apart(path, arrays, groups);
+  arrays.clear();
+  for (const WeightSpec& weight : model.optimizer) arrays.insert(weight.name);
+  check_apart(path, arrays, {});
+}
 
 void require_same_model(const std::string& path, const ModelSpec& found, const ModelSpec& expected) {
   const std::vector<LayerSpec> file = with_weights(found.layers), model = with_weights(expected.layers);

@@ -119,8 +119,12 @@ void Session::set_random_runs(const RandomRuns& runs) {
 }
 
 std::string Session::unique_name(const std::string& prefix) {
-  const int n = names_[prefix]++;
-  return n == 0 ? prefix : prefix + '_' + std::to_string(n);
+  std::string name = prefix;
+  for (int n = names_[prefix]++; n > 0; n = names_[prefix]++) {
+    name = prefix + '_' + std::to_string(n);
+    if (names_.try_emplace(name, 1).second) break;
+  }
+  return name;
 }
 
 Expr Session::learning_phase() {

@@ -88,6 +88,7 @@ Fit::Fit(FitOptions options) : options_(std::move(options)) {
   check_batches("Fit", options_.batches);
   if (options_.step == nullptr || options_.epochs < 1)
     fail<ValueError>("Fit: ", options_.step == nullptr ? "no step function" : "no epochs", " to train with");
+  if (std::ranges::count(options_.callbacks, nullptr) > 0) fail<ValueError>("Fit: a callback is null; leave it out");
   state_.counts.seed = Session::current().seed();
   state_.counts.random_step = Session::current().random_step();
   state_.counts.batch = options_.batches.batch;
@@ -129,10 +130,16 @@ Logs Fit::averages() const {
 Ended Fit::run() {
   stopping_ = paused_ = false;
   before_evaluate_.reset();
+  const auto tell = [&](const std::exception& error) {
+    for (Callback* callback : options_.callbacks) callback->on_failure(*this, error);
+  };
   try {
     train();
   } catch (const std::exception& error) {
-    for (Callback* callback : options_.callbacks) callback->on_failure(*this, error);
+    tell(error);
+    throw;
+  } catch (...) {
+    tell(Error("an exception that is not a std::exception"));
     throw;
   }
   return paused_ ? Ended::kPaused : Ended::kFinished;

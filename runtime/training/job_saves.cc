@@ -76,12 +76,6 @@ Job::Saves::Saves(JobOptions options)
       folder_(options_.folder, options_.keep),
       first_(is_first(options_.wire)),
       words_(std::make_unique<Words>()) {
-  if (options_.folder.empty() || options_.save_every < 0)
-    fail<ValueError>("Job: ", options_.folder.empty() ? "no folder" : "save_every is negative",
-                     "; give a folder for the checkpoints and 0 or more steps between them");
-  const int ranks = options_.wire == nullptr ? 1 : options_.wire->size();
-  if (options_.shards < 1 || options_.shards > ranks)
-    fail<ValueError>("Job: shards is ", options_.shards, "; give 1 to ", ranks, ", the number of ranks");
   if (options_.shards > 1) shards_ = std::make_unique<ShardSaves>(folder_, options_.wire->rank(), options_.shards);
 }
 
@@ -147,6 +141,7 @@ void Job::Saves::on_train_begin(Fit& fit) {
 void Job::Saves::begin(const Fit& fit) {
   io::make_directory_durably(options_.folder);
   lock_.emplace(options_.folder);
+  io::check_names(options_.folder, spec_of(options_.model));
   compare_setting();
   file_ = folder_.latest();
   if (!file_.empty() && fit.counts().global_step == 0)
@@ -353,19 +348,20 @@ void Job::Saves::survive(const Fit& fit, const std::exception& error) {
   if (file_.empty()) file_ = folder_.latest();
   // After the death of a rank the job may restart: from the checkpoint or, if there is none, from the beginning.
   const bool again = rank_is_missing(error);
-  if (again) tell("saved", {}, counts_of_file(fit), reason);  // mpirun exits with the code of the dead rank
+  if (again)
+    tell("saved", {}, counts_of_file().value_or(fit.counts()), reason);  // mpirun exits with the code of the dead rank
   else tell("failed", exit_code_of(error), fit.counts(), reason);
 }
 
-// Where a restart resumes: scripts compare these counts to detect a job that makes no progress.
-io::TrainingState Job::Saves::counts_of_file(const Fit& fit) const {
-  if (file_.empty()) return {};
+// Where a restart resumes: scripts compare these counts to detect a job that makes no progress. None: unknown.
+std::optional<io::TrainingState> Job::Saves::counts_of_file() const {
+  if (file_.empty()) return io::TrainingState{};
   try {
     const std::string name = std::filesystem::path(file_).filename().string();
     return io::summarize_checkpoint(options_.folder + "/" + name, io::KerasFiles::kRefused).state;
   } catch (const std::exception& error) {
     say(error.what());
-    return fit.counts();
+    return {};
   }
 }
 
@@ -386,6 +382,8 @@ void Job::Saves::save_now(const Fit& fit) {
   if (step == 0) return;
   if (is_divided(options_.model))
     fail<IoError>("step ", step, " cannot be saved: the value of a variable is divided over ranks that are gone");
+  file_ = folder_.latest();
+  if (saved_ == fit.counts() && counts_of_file() == fit.counts()) return;  // keeps its metric, unknown to other ranks
   file_ = saved_file([&] { return folder_.save(checkpoint_of(fit, nullptr, io::Shard{})); });
   const int rank = options_.wire == nullptr ? 0 : options_.wire->rank();
   say(join_text("rank ", rank, " has saved the last finished step, ", step, ", in ", file_));

@@ -18,7 +18,6 @@ namespace syncline::training {
 
 class Job::Saves {
  public:
-  // Throws ValueError for options out of range.
   explicit Saves(JobOptions options);
   ~Saves();
 
@@ -58,7 +57,7 @@ class Job::Saves {
   void survive(const Fit& fit, const std::exception& error);
   bool save_before_is_whole(const Fit& fit);
   void save_now(const Fit& fit);
-  io::TrainingState counts_of_file(const Fit& fit) const;
+  std::optional<io::TrainingState> counts_of_file() const;
 
   JobOptions options_;
   std::optional<io::FolderLock> lock_;  // on rank 0

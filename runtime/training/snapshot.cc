@@ -8,6 +8,7 @@
 #include <cstring>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -33,6 +34,19 @@ std::string name_of(const Variable& v) { return v.name() + ":0"; }
 io::Weight weight_of(const Variable& v) {
   const bool split = v.state().is_split();
   return {name_of(v), split ? io::absent_array(v.dtype(), v.shape()) : v.state().value()};
+}
+
+// The callbacks with a state, by the names of their notes. Those of one name are counted in their order.
+std::vector<std::pair<std::string, Callback*>> callbacks_with_state(const Fit& fit) {
+  std::vector<std::pair<std::string, Callback*>> found;
+  std::map<std::string, int> number;
+  for (Callback* callback : fit.options().callbacks) {
+    const std::string name = callback->name();
+    if (name.empty()) continue;
+    const int n = ++number[name];
+    found.emplace_back(kCallback + name + (n > 1 ? join_text("#", n) : ""), callback);
+  }
+  return found;
 }
 
 io::Weight parts_of(const Variable& v, int ranks) {
@@ -188,8 +202,7 @@ io::Checkpoint snapshot(const SavedModel& model, const Fit& fit, comm::Communica
   checkpoint.state = state.counts;
   if (!state.sums.empty()) checkpoint.notes[kSums] = text_of(state.sums);
   if (!state.random_runs.empty()) checkpoint.notes[kRandomRuns] = nlohmann::json(state.random_runs).dump();
-  for (const Callback* callback : fit.options().callbacks)
-    if (!callback->name().empty()) checkpoint.notes[kCallback + callback->name()] = callback->state();
+  for (const auto& [note, callback] : callbacks_with_state(fit)) checkpoint.notes[note] = callback->state();
   for (const NamedLayer& layer : model.layers) {
     checkpoint.layers.push_back({layer.name, {}});
     for (const Variable& v : layer.weights) checkpoint.layers.back().weights.push_back(weight_of(v));
@@ -256,9 +269,8 @@ io::ModelSpec spec_of(const SavedModel& model) {
 void restore(const std::string& path, const io::Checkpoint& checkpoint, const std::vector<Array>& values,
              const SavedModel& model, Fit& fit) {
   try {
-    for (Callback* callback : fit.options().callbacks)
-      if (const auto note = checkpoint.notes.find(kCallback + callback->name());
-          !callback->name().empty() && note != checkpoint.notes.end())
+    for (const auto& [name, callback] : callbacks_with_state(fit))
+      if (const auto note = checkpoint.notes.find(name); note != checkpoint.notes.end())
         callback->set_state(note->second);
     fit.set_state({checkpoint.state, sums_in(checkpoint), random_runs_in(checkpoint)});
   } catch (const ValueError& error) {

@@ -27,6 +27,8 @@ TEST_F(VariableTest, KeepsACopyOfTheInitialValue) {
 TEST_F(VariableTest, NamesAreUnique) {
   EXPECT_EQ(variable(doubles({1}), {.name = "w"}).name(), "w");
   EXPECT_EQ(variable(doubles({1}), {.name = "w"}).name(), "w_1");
+  EXPECT_EQ(variable(doubles({1}), {.name = "w_1"}).name(), "w_1_1");
+  EXPECT_EQ(variable(doubles({1}), {.name = "w"}).name(), "w_2");
   EXPECT_EQ(variable(doubles({1})).name(), "variable");
 }
 

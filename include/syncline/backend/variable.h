@@ -186,7 +186,8 @@ inline void batch_set_value(std::initializer_list<std::pair<Variable, Value>> va
 struct Update {
   Variable target;
   Expr value;
-  // The new value is computed from the old one; several such updates of one variable apply one after the other.
+  // The new value is computed from the old one. In C++ a function has one update of a variable; Python's binding joins
+  // several, and those that move apply one after the other.
   bool moves = false;
 };
 Update update(const Variable& x, const Expr& new_x);

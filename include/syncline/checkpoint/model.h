@@ -30,5 +30,9 @@ struct ModelSpec {
 // weights (dropout, flatten) are ignored, as in Keras. Thread-safe.
 void require_same_model(const std::string& path, const ModelSpec& found, const ModelSpec& expected);
 
+// Throws ValueError for names that a file cannot hold: empty, with empty parts or NUL bytes, duplicate, or a weight's
+// name that is also a group of other weights. `path` begins the text. save_checkpoint calls it. Thread-safe.
+void check_names(const std::string& path, const ModelSpec& model);
+
 }  // namespace syncline::io
 #pragma GCC visibility pop

@@ -47,9 +47,10 @@ class Callback {
   virtual ~Callback() = default;
 
   // The callback's state for a resumed training (remaining patience, best value so far), in the callback's own text
-  // format. Checkpoints store it under the name, which must be unique within a training; a callback without a name
-  // stores nothing. set_state runs before on_train_begin and throws ValueError for an invalid text. A callback that
-  // ended the training records this in its state and ends the resumed training in on_train_begin.
+  // format. Checkpoints store it under the name. Callbacks of one name are counted in the order of
+  // FitOptions::callbacks, which a resumed training must keep. A callback without a name stores nothing. set_state runs
+  // before on_train_begin and throws ValueError for an invalid text. A callback that ended the training records this in
+  // its state and ends the resumed training in on_train_begin.
   virtual std::string name() const { return {}; }
   virtual std::string state() const { return {}; }
   virtual void set_state(const std::string& /*state*/) {}

@@ -25,6 +25,7 @@
 #include "syncline/checkpoint/folder.h"
 #include "syncline/distributed/communicator.h"
 #include "syncline/training/callback.h"
+#include "syncline/training/callbacks/monitor.h"
 #include "syncline/training/signals.h"
 #include "syncline/training/snapshot.h"
 
@@ -36,6 +37,7 @@ struct JobOptions {
   io::FolderOptions keep{};
   std::int64_t save_every = 0;  // interval in steps, beside the save after each epoch; 0: none
   std::string monitor{};        // the log that ranks checkpoints, "val_loss"; "": none is the best
+  Mode mode = Mode::kAuto;      // of the monitor; keep.higher_is_better means kMax
   int shards = 1;               // files of a checkpoint, each written by one rank; 1: rank 0 writes one file
   SavedModel model;
   comm::Communicator* wire = nullptr;  // null: one process

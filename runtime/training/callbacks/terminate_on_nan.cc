@@ -11,11 +11,12 @@
 namespace syncline::training {
 
 void TerminateOnNaN::on_step_end(Fit& fit, const Logs& logs) {
-  const auto loss = logs.find("loss");
-  if (!loss || std::isfinite(*loss)) return;
+  const double loss = logs.monitored("TerminateOnNaN", monitor_);
+  if (std::isfinite(loss)) return;
   const io::TrainingState& counts = fit.counts();
   if (is_first(wire_))
-    say(fmt::format("the loss of step {} of epoch {} is {}: the training ends", counts.step, counts.epoch + 1, *loss));
+    say(fmt::format("the {} of step {} of epoch {} is {}: the training ends", monitor_, counts.step, counts.epoch + 1,
+                    loss));
   fit.stop();
 }
 

@@ -132,6 +132,15 @@ TEST_F(FitTest, ErrorsReachEveryCallbackAndTheCaller) {
   EXPECT_EQ(small.fit->counts().global_step, 4);
 }
 
+TEST_F(FitTest, AnExceptionOfAnyTypeReachesTheCallbacks) {
+  struct Thrower : Callback {
+    void on_step_end(Fit&, const Logs&) override { throw 3; }
+  } thrower;
+  SmallFit small(1, {&thrower, &witness_});
+  EXPECT_THROW(small.fit->run(), int);
+  EXPECT_EQ(witness_.seen.back(), "failure: an exception that is not a std::exception");
+}
+
 // Wherever the training is paused, the rest has the logs and the variables of the unbroken training.
 TEST_F(FitTest, APausedTrainingGoesOnAsTheUnbrokenOne) {
   SmallFit unbroken(3, {&witness_});
@@ -219,6 +228,8 @@ TEST_F(FitTest, RefusesOptionsThatMakeNoSense) {
   FitOptions options = small.fit->options();
   options.names = {"loss"};
   EXPECT_CONTAINS(message_of<ValueError>([&] { Fit(options).run(); }), "2 outputs, but 1 names");
+  options.callbacks = {nullptr};
+  EXPECT_CONTAINS(message_of<ValueError>([&] { Fit(options).run(); }), "a callback is null");
   options.step = nullptr;
   EXPECT_CONTAINS(message_of<ValueError>([&] { Fit(options).run(); }), "no step function");
   options = small.fit->options();

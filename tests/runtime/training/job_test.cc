@@ -45,6 +45,26 @@ TEST_F(JobTest, TheBestCheckpointIsThatOfTheMonitoredLog) {
   EXPECT_EQ(io::summarize_checkpoint(scratch_.path("run/best")).metric, best);
 }
 
+TEST_F(JobTest, AnAccuracyIsBetterWhenItIsHigher) {
+  struct Accuracy : Callback {
+    void on_epoch_end(Fit&, std::int64_t epoch, Logs& logs) override { logs.set("val_acc", epoch == 1 ? 0.9 : 0.1); }
+  } accuracy;
+  train(1, {.monitor = "val_acc", .witness = &accuracy});
+  EXPECT_EQ(io::summarize_checkpoint(scratch_.path("run/best")).metric, 0.9);
+}
+
+TEST_F(JobTest, NamesThatCannotBeSavedEndItBeforeTheFirstStep) {
+  SmallFit small(1, {});
+  SavedModel model = model_of(small);
+  model.layers[1].name = model.layers[0].name;
+  Job job({.folder = scratch_.path("run"), .model = model});
+  FitOptions options = small.fit->options();
+  options.callbacks = {&job};
+  Fit fit(options);
+  EXPECT_CONTAINS(message_of([&] { fit.run(); }), "the name 'hidden' occurs twice; make it unique");
+  EXPECT_EQ(fit.counts().global_step, 0);
+}
+
 TEST_F(JobTest, SaysThatItReplacesAnEarlierTraining) {
   const auto told = [&](const Part& part) {
     ::testing::internal::CaptureStderr();

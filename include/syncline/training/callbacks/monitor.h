@@ -21,6 +21,7 @@ class Monitor {
   Monitor(std::string caller, std::string name, Mode mode);
 
   const std::string& name() const { return name_; }
+  bool higher_is_better() const { return higher_is_better_; }
   // Worse than every number; the initial "best so far".
   double worst() const;
   // NaN is never better.

@@ -1,6 +1,9 @@
 // TerminateOnNaN: ends a training after a step whose loss is NaN or infinite.
 #pragma once
 
+#include <string>
+#include <utility>
+
 #include "syncline/distributed/communicator.h"
 #include "syncline/training/callback.h"
 
@@ -9,12 +12,15 @@ namespace syncline::training {
 
 class TerminateOnNaN : public Callback {
  public:
-  // Rank 0 of the wire reports it on standard error. Null: one process.
-  explicit TerminateOnNaN(const comm::Communicator* wire) : wire_(wire) {}
+  // Rank 0 of the wire reports it on standard error. Null: one process. `monitor`: the name of the loss in the logs.
+  explicit TerminateOnNaN(const comm::Communicator* wire, std::string monitor = "loss")
+      : wire_(wire), monitor_(std::move(monitor)) {}
+  // Throws ValueError, which lists the existing names, if the logs lack the loss.
   void on_step_end(Fit& fit, const Logs& logs) override;
 
  private:
   const comm::Communicator* wire_;
+  std::string monitor_;
 };
 
 }  // namespace syncline::training

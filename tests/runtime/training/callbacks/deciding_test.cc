@@ -167,6 +167,34 @@ TEST_F(DecidingTest, EndsAtALossThatIsNoNumber) {
   }
 }
 
+TEST_F(DecidingTest, ALossOfAnotherNameIsWatchedOrMissed) {
+  ScriptedFit fit({1, std::nan(""), 3});
+  TerminateOnNaN callback(nullptr, "cost");
+  EXPECT_CONTAINS(message_of<ValueError>([&] { fit.run({&callback}); }),
+                  "TerminateOnNaN: monitor is 'cost', but the logs are loss");
+}
+
+// Two schedulers, as of two optimizers, have one name.
+TEST_F(DecidingTest, CallbacksOfOneNameKeepTheirStates) {
+  SmallFit small(1, {});
+  const Variable rate = small.optimizer.learning_rate, other = variable(0.0);
+  const auto keep = [](std::int64_t, double so_far) { return so_far; };
+  LearningRateScheduler first(rate, keep), second(other, keep);
+  FitOptions options = small.fit->options();
+  options.callbacks = {&first, &second};
+  Fit fit(options);
+  first.on_epoch_begin(fit, 5);
+  second.on_epoch_begin(fit, 7);
+  const std::string states[] = {first.state(), second.state()};
+  const SavedModel model{"small", {{"all", {small.kernel}}}, {}};
+  const io::Checkpoint checkpoint = snapshot(model, fit, nullptr, io::Shard{});
+  second.set_state(states[0]);
+  restore("a", checkpoint, {get_value(small.kernel)}, model, fit);
+  EXPECT_NE(states[0], states[1]);
+  EXPECT_EQ(first.state(), states[0]);
+  EXPECT_EQ(second.state(), states[1]);
+}
+
 // A rank's result of training the network with dropout under the deciding callbacks.
 struct Decided {
   std::vector<std::int64_t> epochs;
