@@ -166,7 +166,8 @@ void add_diff(CLI::App& program) {
   command->add_option("--atol", options->tolerances.atol, "Allow |a - b| up to this [0]")->check(not_negative());
   command->add_option("--rtol", options->tolerances.rtol, "... plus this times the larger of |a| and |b| [0]")
       ->check(not_negative());
-  command->add_option("--ulps", options->tolerances.ulps, "Or allow up to this many ULPs (steps between floats) [0]");
+  command->add_option("--ulps", options->tolerances.ulps, "Or allow up to this many ULPs (steps between floats) [0]")
+      ->check(CLI::Range(0.0, 9e18));
   command->add_flag("--json", options->json, "Print JSON");
   add_limits(*command, options->limits);
   command->callback([options] { diff(*options); });

@@ -1,6 +1,7 @@
 #include "syncline/checkpoint/folder.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -137,13 +138,25 @@ std::string CheckpointFolder::put(const Checkpoint& checkpoint,
   remove_leftovers(directory_);
   const std::string name = name_of_step(checkpoint.state.global_step);
   write_with_room([&] { write(path_of(name)); });
-  write_link_durably(path_of(kLatest), name);
+  make_newest(name);
+  write_with_room([&] { write_link_durably(path_of(kLatest), name); });
   const std::vector<Entry> files = entries();
   const Ranking ranking = by_metric(files);
   if (!ranking.best.empty() && target_of(path_of(kBest)) != ranking.best[0])
-    write_link_durably(path_of(kBest), ranking.best[0]);
+    write_with_room([&] { write_link_durably(path_of(kBest), ranking.best[0]); });
   remove_surplus(files, ranking);
   return path_of(name);
+}
+
+// The file's time decides its age, but a clock may have been set back.
+void CheckpointFolder::make_newest(const std::string& name) const {
+  const Entry newest = entries().front();
+  if (newest.name == name) return;
+  constexpr std::int64_t kSecond = 1'000'000'000, kTick = 2 * kSecond;  // every file system tells such times apart
+  const std::int64_t at = newest.saved + kTick;
+  const std::array<timespec, 2> times{{{0, UTIME_OMIT}, {at / kSecond, at % kSecond}}};
+  if (::utimensat(AT_FDCWD, path_of(name).c_str(), times.data(), 0) != 0)
+    fail<IoError>("checkpoint folder '", directory_, "': cannot set the time of '", name, "': ", std::strerror(errno));
 }
 
 void CheckpointFolder::remove(const std::string& name) const {

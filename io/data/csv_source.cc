@@ -76,7 +76,7 @@ std::string_view trimmed(std::string_view record) {
 // Empty if `text` is not a finite number of type T.
 template <class T>
 std::optional<T> number_of(std::string_view text) {
-  if (text.starts_with('+')) text.remove_prefix(1);
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
   // Rounds a float from a double, as NumPy does.
   std::conditional_t<std::is_floating_point_v<T>, double, T> value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -194,8 +194,17 @@ std::vector<std::string> field_names(RandomAccessFile& file, const CsvIndex& ind
 
 std::vector<CsvColumn> wanted_columns(const std::string& path, const SourceOptions& options,
                                       std::span<const std::string> fields) {
-  if (!options.csv.columns.empty()) return options.csv.columns;
   std::vector<CsvColumn> columns;
+  if (!options.csv.columns.empty()) {
+    if (options.columns.empty()) return options.csv.columns;
+    for (const std::string& name : options.columns) {
+      const auto column = std::ranges::find(options.csv.columns, name, &CsvColumn::name);
+      if (column == options.csv.columns.end())
+        fail<ValueError>("data file '", path, "': csv.columns has no column '", name, "'");
+      columns.push_back(*column);
+    }
+    return columns;
+  }
   std::set<std::string_view> seen;
   for (const std::string& name : options.columns.empty() ? fields : std::span(options.columns)) {
     if (options.columns.empty() && !seen.insert(name).second)

@@ -50,6 +50,10 @@ bool is_abandoned(int descriptor) {
 // Opens and locks the temporary. The caller truncates it only under the lock, so the bytes of another writer stay
 // untouched.
 int open_temporary(const std::string& path, const std::string& temporary) {
+  struct stat status {};  // a rename would replace a device by a file, for all programs
+  if (::lstat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode) &&
+      !S_ISDIR(status.st_mode))
+    fail_save(path, "replacing it", "it is a device, a pipe or a socket; give the path of a file");
   // O_NONBLOCK: opening a FIFO would else wait for a reader.
   const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
   if (descriptor < 0) fail_save(path, join_text("opening '", temporary, "'"), errno);

@@ -85,6 +85,23 @@ void refuse_virtual(hid_t dataset, const Hdf5Location& location) {
     fail_at(location, "is a virtual dataset, which is refused because it can point at any file");
 }
 
+// Chunks that were never written read as zeros. Their bytes are missing, but compression hides that.
+void refuse_missing_chunks(hid_t dataset, const Shape& shape, const Hdf5Location& location) {
+  const Hdf5Handle properties =
+      checked(H5Dget_create_plist(dataset), H5Pclose, location, "read the dataset's properties");
+  if (H5Pget_layout(properties.get()) != H5D_CHUNKED) return;
+  std::vector<hsize_t> chunk(static_cast<std::size_t>(shape.ndim()));
+  checked(H5Pget_chunk(properties.get(), shape.ndim(), chunk.data()), location, "read the size of a chunk");
+  hsize_t needed = 1, written = 0;
+  for (int axis = 0; axis < shape.ndim(); ++axis) {
+    const auto size = static_cast<hsize_t>(shape[axis]), step = chunk[static_cast<std::size_t>(axis)];
+    needed *= (size + step - 1) / step;
+  }
+  checked(H5Dget_num_chunks(dataset, H5S_ALL, &written), location, "count the chunks");
+  if (written < needed)
+    fail_at(location, join_text("is short of data: ", written, " of its ", needed, " chunks were written"));
+}
+
 // The most bytes that the file can hold for this dataset. Refuses storage outside the file, and filters from plugins.
 hsize_t storage_limit(hid_t dataset, const Hdf5Location& location) {
   const Hdf5Handle properties =
@@ -122,6 +139,7 @@ static_assert(std::endian::native == std::endian::little);
 }  // namespace
 
 std::pair<std::string_view, std::string_view> split_path(std::string_view path) {
+  while (path.starts_with('/')) path.remove_prefix(1);  // as h5py prints it
   const std::size_t slash = path.rfind('/');
   if (slash == std::string_view::npos) return {"", path};
   return {path.substr(0, slash), path.substr(slash + 1)};
@@ -134,6 +152,7 @@ ArrayHeader header_of(const Hdf5Group& dataset) {
   ArrayHeader header{
       location.object, dtype_of_dataset(dataset.id(), location), shape_of_dataset(dataset.id(), location), {}};
   check_size(header, storage_limit(dataset.id(), location), location);
+  refuse_missing_chunks(dataset.id(), header.shape, location);
   if (dataset.has_attribute(kDigest)) header.digest = dataset.read_text(kDigest);
   return header;
 }

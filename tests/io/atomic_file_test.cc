@@ -136,6 +136,15 @@ TEST(AtomicFile, AMissingDirectory) {
   EXPECT_CONTAINS(message_of([] { save_text("/nowhere/a", "text"); }), "'/nowhere/a.tmp': No such file or directory");
 }
 
+// A rename would replace /dev/null for every program.
+TEST(AtomicFile, APipeIsNotReplaced) {
+  const Scratch scratch;
+  ASSERT_EQ(::mkfifo(scratch.path("a").c_str(), 0666), 0);
+  EXPECT_CONTAINS(message_of([&] { save_text(scratch.path("a"), "text"); }), "it is a device, a pipe or a socket");
+  EXPECT_EQ(scratch.files(), std::vector<std::string>{"a"});
+  EXPECT_TRUE(std::filesystem::is_fifo(scratch.path("a")));
+}
+
 TEST(AtomicFile, OverwritesWhatAKilledProcessLeft) {
   const Scratch scratch;
   write_file(scratch.path("a.tmp"), std::string(100000, 'x'));

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <random>
@@ -101,6 +102,18 @@ TEST_F(Folder, HigherMayBeBetter) {
   for (const int step : {1, 2, 3}) folder.save(at_step(step, step == 2 ? 0.9 : 0.1));
   EXPECT_EQ(files(), (Names{"best", "latest", file_of(2), file_of(3)}));
   EXPECT_EQ(link("best"), file_of(2));
+}
+
+TEST_F(Folder, AClockThatIsSetBackMakesNoNewFileOld) {
+  const CheckpointFolder folder(directory_, {.keep_last = 2});
+  for (const int step : {1, 2}) {
+    folder.save(at_step(step));
+    std::filesystem::last_write_time(path(file_of(step)),
+                                     std::filesystem::file_time_type::clock::now() + std::chrono::hours(step));
+  }
+  for (const int step : {3, 4}) folder.save(at_step(step));
+  EXPECT_EQ(files(), (Names{"latest", file_of(3), file_of(4)}));
+  EXPECT_EQ(link("latest"), file_of(4));
 }
 
 TEST_F(Folder, OptionsAreChecked) {

@@ -31,8 +31,9 @@ class ForeignFile : public testing::Test {
     file.commit();
   }
 
-  // Writes the floats 0 to 7 as dataset "w" of type `type`, with creation properties set by `set`.
-  void write_dataset(hid_t type, const Properties& set, bool fill = true) {
+  // Makes a dataset "w" of eight elements of type `type`, with creation properties set by `set`, and writes 0, 1, ...
+  // to the first `written` ones.
+  void write_dataset(hid_t type, const Properties& set, hsize_t written = 8) {
     write([&](Hdf5File&, const Hdf5Group& layer) {
       const Hdf5Handle properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
       set(properties.get());
@@ -42,9 +43,10 @@ class ForeignFile : public testing::Test {
           H5Dcreate2(layer.id(), "w", type, space.get(), H5P_DEFAULT, properties.get(), H5P_DEFAULT), H5Dclose);
       ASSERT_GE(dataset.get(), 0);
       const std::array<float, 8> values{0, 1, 2, 3, 4, 5, 6, 7};
-      if (fill) {
-        ASSERT_GE(H5Dwrite(dataset.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), 0);
-      }
+      if (written == 0) return;
+      const hsize_t first = 0;
+      H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, &first, nullptr, &written, nullptr);
+      ASSERT_GE(H5Dwrite(dataset.get(), H5T_NATIVE_FLOAT, space.get(), space.get(), H5P_DEFAULT, values.data()), 0);
     });
   }
 
@@ -208,8 +210,20 @@ TEST_F(ForeignFile, UnknownType) {
 
 TEST_F(ForeignFile, NeverWritten) {
   write_dataset(
-      H5T_IEEE_F32LE, [](hid_t) {}, /*fill=*/false);
+      H5T_IEEE_F32LE, [](hid_t) {}, /*written=*/0);
   EXPECT_CONTAINS(refusal(), "is short of data: shape (8,) of float32 needs 32 bytes, but at most 0 are stored");
+}
+
+// Their zeros are no data, but compression hides that their bytes are missing.
+TEST_F(ForeignFile, CompressedChunksThatWereNeverWritten) {
+  write_dataset(
+      H5T_IEEE_F32LE,
+      [](hid_t properties) {
+        chunked(properties);
+        H5Pset_deflate(properties, 4);
+      },
+      /*written=*/4);
+  EXPECT_CONTAINS(refusal(), "is short of data: 1 of its 2 chunks were written");
 }
 
 TEST_F(ForeignFile, HugeShape) {

@@ -100,7 +100,8 @@ TEST_F(Diff, NamesShapesAndDtypes) {
 TEST_F(Diff, TroubleIsStatusTwo) {
   diff();
   for (const std::string& arguments :
-       {"diff " + path_a_ + " /nowhere/b.h5", "diff " + path_a_, "diff --atol -1 " + path_a_ + " " + path_b_}) {
+       {"diff " + path_a_ + " /nowhere/b.h5", "diff " + path_a_, "diff --atol -1 " + path_a_ + " " + path_b_,
+        "diff --ulps -1 " + path_a_ + " " + path_b_}) {
     const Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.status, 2) << arguments;
     EXPECT_TRUE(outcome.output.starts_with("syncline: ")) << outcome.output;

@@ -88,6 +88,7 @@ class CheckpointFolder {
   std::string lost_latest() const;
   void remove(const std::string& name) const;
   void remove_with_shards(const std::string& name) const;
+  void make_newest(const std::string& name) const;
   void write_with_room(const std::function<void()>& write) const;
   std::vector<Entry> entries() const;
   Ranking by_metric(const std::vector<Entry>& entries) const;

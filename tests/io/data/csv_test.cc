@@ -70,6 +70,17 @@ TEST_F(Csv, PutsFieldsTogether) {
   EXPECT_EQ(rows[1].values<std::int64_t>()[0], 8);
 }
 
+TEST_F(Csv, ColumnsSelectAmongThoseOfTheFormat) {
+  write_file(path_, "y,p0,p1\n7,1,2\n");
+  SourceOptions options{.columns = {"x", "y"}};
+  options.csv.columns = {{"y", "y", "", DType::kInt64}, {"x", "p0", "p1", DType::kUint8}};
+  const auto source = open_source(path_, options);
+  EXPECT_EQ(source->columns()[0].name, "x");
+  EXPECT_EQ(source->read_range(0, 1)[1].values<std::int64_t>()[0], 7);
+  options.columns = {"z"};
+  EXPECT_CONTAINS(message_of<ValueError>([&] { open_source(path_, options); }), "csv.columns has no column 'z'");
+}
+
 // The file has more bytes than one scan reads at once, and the index has many groups.
 TEST_F(Csv, FindsRowsOfALongFile) {
   std::string text = "\"a\nb\",c\n";
