@@ -120,6 +120,25 @@ PROGRAMS = {
     model.fit(x, y, verbose=0)
     assert time.monotonic() - begin < 30
     """,
+    # Steps tell a save of rank 0 alone from a later save of the same name that all ranks make, however late rank 0 comes to it.
+    "guarded_first_and_later_not": """
+    model = network()
+    if rank == 0:
+        model.save("a.h5")
+        model.save("b.h5")
+    model.fit(x, y, verbose=0)
+    if rank == 0:
+        time.sleep(6)
+    model.save("a.h5")
+    for a, b in zip(model.get_weights(), models.load_model("a.h5").get_weights()):
+        assert (a == b).all()
+    d.barrier()
+    if rank == 0:
+        time.sleep(1)
+        os.remove("b.h5")
+    model.save("b.h5")
+    models.load_model("b.h5")
+    """,
     "own_files_are_left_alone": """
     import h5py
     with open("mine.%d" % rank, "w") as file:

@@ -1,6 +1,7 @@
 """Collectives of arrays and objects over all ranks or a group."""
 
 import pickle
+import threading
 
 import numpy as np
 
@@ -9,6 +10,15 @@ from syncline import _core
 _OPS = ("sum", "mean", "max", "min")
 
 _LARGE = 64 << 10  # bytes from which broadcast sends an array separately, without a copy into the pickle
+
+
+class _Place(threading.local):
+    calls = 0
+
+
+# Where this thread is in the program: how many functions (feeds.Function) and collectives of the whole job it has called. Threads that
+# call them call the same ones on every rank.
+place = _Place()
 
 
 class Group:
@@ -41,7 +51,7 @@ class Group:
                 all collectives.
         """
         if self.size() > 1:
-            _core.barrier(self._core)
+            self._call(_core.barrier)
 
     def all_reduce(self, value, op="sum"):
         """The elementwise sum, mean, max or min over ranks of an array or a number, the same on each rank. It has the dtype of `value`;
@@ -51,7 +61,7 @@ class Group:
             ValueError: unknown op. TypeError: bool and float16. RuntimeError: as barrier; shapes or dtypes differ between ranks.
         """
         value = self._summand("all_reduce", value, op)
-        return value[()].copy() if self.size() == 1 else _core.all_reduce(self._core, value, "sum" if op == "mean" else op)
+        return value[()].copy() if self.size() == 1 else self._call(_core.all_reduce, value, "sum" if op == "mean" else op)
 
     def all_gather(self, value):
         """The concatenation of the ranks' arrays along axis 0, the same on each rank. Numbers of rows may differ; a number counts as an
@@ -61,7 +71,7 @@ class Group:
             ValueError: on every rank, if dtypes or the shapes of rows differ. RuntimeError: as barrier.
         """
         value = np.atleast_1d(np.asarray(value))
-        return value.copy() if self.size() == 1 else _core.all_gather(self._core, value)
+        return value.copy() if self.size() == 1 else self._call(_core.all_gather, value)
 
     def reduce_scatter(self, value, op="sum"):
         """This rank's rows of the result of all_reduce. Arrays have the same shape on each rank. Rows are divided as in
@@ -74,7 +84,7 @@ class Group:
         value = self._summand("reduce_scatter", value, op)
         if value.ndim == 0:
             raise ValueError("reduce_scatter: the value is a number, which has no rows; give an array")
-        return value.copy() if self.size() == 1 else _core.reduce_scatter(self._core, value, "sum" if op == "mean" else op)
+        return value.copy() if self.size() == 1 else self._call(_core.reduce_scatter, value, "sum" if op == "mean" else op)
 
     def broadcast(self, value, root=0):
         """Rank `root`'s value on every rank: an array, or any object that pickle accepts.
@@ -94,14 +104,19 @@ class Group:
             return part is None or parts.append(part)
 
         head = pickle.dumps((pickle.dumps(value, 5, buffer_callback=takes_small), [len(part) for part in parts])) if own else b""
-        pickled, sizes = pickle.loads(_core.broadcast(self._core, head, root))
+        pickled, sizes = pickle.loads(self._call(_core.broadcast, head, root))
         if not own:
             parts = [np.empty(size, np.uint8) for size in sizes]
         for part in parts:
-            _core.broadcast_into(self._core, part, root)
+            self._call(_core.broadcast_into, part, root)
         if own:
             return value.copy() if type(value) is np.ndarray else value
         return pickle.loads(pickled, buffers=parts)
+
+    def _call(self, collective, *arguments):
+        result = collective(self._core, *arguments)
+        place.calls += self._core == 0
+        return result
 
     def _summand(self, caller, value, op):
         if op not in _OPS:

@@ -18,6 +18,7 @@ import numpy as np
 
 from syncline import _core
 from syncline.distribution import ranks
+from syncline.distribution.collectives import place
 from syncline.keras_support.import_hook import after_import
 
 # At the end of a loop its threads are joined for at most this long.
@@ -73,7 +74,9 @@ class Function(_core.Function):
         self._calls = calls = self._calls + 1
         if (self._differs or calls & (calls - 1) == 0 or not _Loop.calls(self)) and _follows():
             inputs = self._agreed(inputs)
-        return _call(self, inputs)
+        outputs = _call(self, inputs)
+        place.calls += 1
+        return outputs
 
     def _agreed(self, inputs):
         values = inputs if isinstance(inputs, (list, tuple)) else [inputs]

@@ -1,9 +1,9 @@
 """Files that Keras writes (saved models and weights, checkpoints, logs, pictures): only rank 0 writes them.
 
 On the other ranks the same calls write to memory or nowhere, and return when rank 0's file is complete, so later code finds it on every
-rank. Rank 0 never waits; another rank waits only if it calls the same function with the same name. So a script that saves behind
-`if rank() == 0` does not hang. A file whose name is not rank 0's (tempfile, uuid), and files that the script opens itself, are written
-by each rank.
+rank. Rank 0 never waits; another rank waits only if it calls the same function with the same name at the same place: after as many
+steps. So a script that saves behind `if rank() == 0` does not hang. A file whose name is not rank 0's (tempfile, uuid), and files that
+the script opens itself, are written by each rank.
 """
 
 import collections
@@ -18,20 +18,23 @@ import time
 
 from syncline import _core
 from syncline.distribution import folders, own_files, quiet, ranks, reads
+from syncline.distribution.collectives import place
 from syncline.keras_support.compat import called_from_keras
 from syncline.keras_support.import_hook import after_import
 
-# How long another rank waits for rank 0 to begin the file: in general, and if rank 0 has begun another file that this rank does not write,
-# so the names may differ. Then the rank writes its own file.
+# How long another rank waits for rank 0 to begin the file: in general, and if rank 0 has begun another file at this place that this rank
+# does not write, so the names may differ. Then the rank writes its own file.
 _SECONDS, _SECONDS_AFTER_OTHERS = 60, 5
 
 # On ranks other than 0, by a file's number: how often this rank was to write it, and how often rank 0 has begun and completed it.
 _ours, _begun, _ended = collections.Counter(), collections.Counter(), collections.Counter()
 
-_open_files = {}  # by number: files of Keras's modules; one of a fit that raised stays open
+_open_files = {}  # by path: files of Keras's modules; one of a fit that raised stays open
 
 _temporary_names = {}  # random names made by tempfile, the latest last
 _TEMPORARY_NAMES = 1000
+
+_PLACE = 0xFFFF << 2  # the bits of a file's number that tell the place
 
 _told_of_names = _told_of_folders = False
 
@@ -41,8 +44,15 @@ def _is_path(path):
 
 
 def _number(path):
-    # Of the path as the program spells it. A note with this number means that rank 0 has begun the file, with number | 1: completed.
-    return int.from_bytes(hashlib.blake2b(os.fsencode(path), digest_size=8).digest(), "little") & ~3
+    # Of the path as the program spells it, and of the place: a file that rank 0 alone has written earlier is another one. A note with this
+    # number means that rank 0 has begun the file, with number | 1: completed.
+    number = int.from_bytes(hashlib.blake2b(os.fsencode(path), digest_size=8).digest(), "little")
+    return number & ~_PLACE & ~3 | place.calls << 2 & _PLACE
+
+
+def _others(counts, number):
+    """Whether rank 0 has begun or completed, by these counts, files at the place of this number that this rank does not write."""
+    return any(count > _ours[other] for other, count in counts.items() if not (other ^ number) & _PLACE)
 
 
 def _is_of_this_process(path):
@@ -50,13 +60,13 @@ def _is_of_this_process(path):
 
 
 def _begin(path):
-    """Called before a file that rank 0 writes and the other ranks drop."""
-    if not ranks.is_rank():
-        return
-    if ranks.rank() == 0:
-        _core.post_note(_number(path))
-    else:
-        _ours[_number(path)] += 1
+    """Called before a file that rank 0 writes and the other ranks drop. Returns its number."""
+    number = _number(path)
+    if ranks.is_rank() and ranks.rank() == 0:
+        _core.post_note(number)
+    elif ranks.is_rank():
+        _ours[number] += 1
+    return number
 
 
 def take_note():
@@ -72,7 +82,7 @@ def take_note():
     return note
 
 
-def _end(path, watched=(), needed=True, tell=True):
+def _end(path, number, watched=(), needed=True, tell=True):
     """On rank 0: posts that the file is complete. On others: waits for this. Returns False if rank 0 does not write the file.
 
     `watched`: paths whose changes show that rank 0 goes on (default: the file). Without them for wait_limit, raises StallError if the
@@ -80,7 +90,7 @@ def _end(path, watched=(), needed=True, tell=True):
     """
     if not ranks.is_rank():
         return True
-    number, name = _number(path), os.fsdecode(path)
+    name = os.fsdecode(path)
     if ranks.rank() == 0:
         _core.post_note(number | 1)
         return True
@@ -91,10 +101,10 @@ def _end(path, watched=(), needed=True, tell=True):
         if note is not None:
             last = last if note & own_files.KIND else time.monotonic()
             continue
-        begun, others = _begun[number] >= _ours[number], any(_ended[other] > _ours[other] for other in _ended)
+        begun, others = _begun[number] >= _ours[number], _others(_ended, number)
         if reads.rank_0_waits() and (begun or not others):
             raise reads.refusal(name)
-        limit = _limit(begun, others)
+        limit = _limit(begun, others or _others(_begun, number))
         if time.monotonic() - last > limit:
             before, states = states, list(map(_state, watched))
             if begun and states != before:
@@ -113,18 +123,18 @@ def _end(path, watched=(), needed=True, tell=True):
 
 
 def _limit(begun, others):
-    """How many seconds a rank waits for the next note of rank 0. `others`: rank 0 has written files that this rank did not."""
+    """How many seconds a rank waits for the next note of rank 0. `others`: rank 0 writes files here that this rank does not."""
     if begun:
         return _core.wait_limit()
     if reads.rank_0_waits():
         return 0  # the names differ: rank 0 has written its file, and goes on
-    return _SECONDS_AFTER_OTHERS if others or any(_begun[other] > _ours[other] for other in _begun) else _SECONDS
+    return _SECONDS_AFTER_OTHERS if others else _SECONDS
 
 
-def _give_up(path):
+def _give_up(number):
     """Called instead of _end() if the file cannot be opened. This rank does not wait for it, and the others see that rank 0 has ended."""
     if ranks.is_rank() and ranks.rank() == 0:
-        _core.post_note(_number(path) | 1)
+        _core.post_note(number | 1)
 
 
 def _state(path):
@@ -180,7 +190,7 @@ def _hdf5(h5py):
         plain = _is_path(name) and mode not in (None, "r") and not arguments and "driver" not in keywords
         ours = plain and called_from_keras() and not _is_of_this_process(name)
         if ours:
-            _begin(name)
+            number = _begin(name)
         elif plain:
             own_files.opened(name)
         opened = name
@@ -194,19 +204,19 @@ def _hdf5(h5py):
             original(self, opened, *(() if mode is None else (mode,)), *arguments, **keywords)
         except BaseException:
             if ours:
-                _give_up(name)
+                _give_up(number)
             raise
         if ours:
-            self._name_for_all = name
+            self._for_all = name, number
             reads.set_file(os.fsdecode(name))
 
     @functools.wraps(original_close)
     def close(self):
-        name = self.__dict__.pop("_name_for_all", None)
+        name, number = self.__dict__.pop("_for_all", (None, 0))
         if name is None:
             return original_close(self)
         reads.set_file("")
-        if ranks.rank() != 0 and not _end(name):
+        if ranks.rank() != 0 and not _end(name, number):
             self.flush()
             with open(name, "wb") as file:
                 file.write(self.id.get_file_image())
@@ -214,7 +224,7 @@ def _hdf5(h5py):
             original_close(self)
         finally:
             if ranks.rank() == 0:
-                _end(name)
+                _end(name, number)
 
     __init__.of_every_rank = original
     File.__init__, File.close = __init__, close
@@ -224,18 +234,16 @@ def _open(path, mode="r", *arguments, **keywords):
     """open() for modules of Keras: rank 0 writes the file, other ranks write to /dev/null."""
     if not _is_path(path) or not set(mode) & set("wax+") or _is_of_this_process(path):
         return io.open(path, mode, *arguments, **keywords)
-    number = _number(path)
-    earlier = _open_files.get(number)
-    if earlier is None:
-        _begin(path)
-    else:
+    name = os.fsdecode(path)
+    earlier, number = _open_files.get(name) or (None, _begin(path))
+    if earlier is not None:
         with contextlib.suppress(OSError, ValueError):
             earlier.flush()  # else it would write over the new file's text when it is collected
     try:
         file = io.open(path if ranks.rank() == 0 else os.devnull, mode, *arguments, **keywords)
     except BaseException:
         if earlier is None:
-            _give_up(path)
+            _give_up(number)
         raise
     if earlier is not None:
         del earlier.close  # the new file's close() tells of the end
@@ -245,11 +253,11 @@ def _open(path, mode="r", *arguments, **keywords):
         try:
             close()
         finally:
-            if _open_files.get(number) is file:
-                del _open_files[number]
-                _end(path, needed=False)
+            if _open_files.get(name, (None,))[0] is file:
+                del _open_files[name]
+                _end(path, number, needed=False)
 
-    _open_files[number] = file
+    _open_files[name] = file, number
     file.close = close_for_all
     return file
 
@@ -288,13 +296,13 @@ def _by_rank_0(module, name, parameter):
         path = bound.arguments[parameter]
         if not _is_path(path) or _is_of_this_process(path):
             return original(*arguments, **keywords)
-        _begin(path)
+        number = _begin(path)
         if ranks.rank() != 0:
-            return None if _end(path) else original(*arguments, **keywords)
+            return None if _end(path, number) else original(*arguments, **keywords)
         try:
             return original(*arguments, **keywords)
         finally:
-            _end(path)
+            _end(path, number)
 
     setattr(module, name, function)
 
@@ -336,15 +344,15 @@ def _downloads(module):
     def after_rank_0(bound, folder):
         name = bound.arguments["fname"]
         path = os.path.join(os.path.expanduser(folder), bound.arguments.get("cache_subdir", "datasets"), name)
-        _begin(name)
+        number = _begin(name)
         if ranks.rank() != 0:
-            if _end(name, (path, path + ".tar.gz"), tell=False) and bound.arguments.get("extract"):
+            if _end(name, number, (path, path + ".tar.gz"), tell=False) and bound.arguments.get("extract"):
                 bound.arguments["extract"] = False
             return original(*bound.args, **bound.kwargs)
         try:
             return original(*bound.args, **bound.kwargs)
         finally:
-            _end(name)
+            _end(name, number)
 
     @functools.wraps(original)
     def get_file(*arguments, **keywords):
