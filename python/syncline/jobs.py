@@ -15,7 +15,6 @@ import errno
 import functools
 import json
 import os
-import re
 import signal
 import sys
 import threading
@@ -27,15 +26,15 @@ from keras.models import load_model
 
 from syncline.distribution import ending, ranks
 from syncline._core import DisagreementError, StallError, change_of_setting, setting
+from syncline.checkpoint_files import NAME, epochs, latest, make_newest, newest_first, older_than_latest, point_at
 from syncline.confined import check_hdf5
-from syncline.whole_files import FolderLock, alone_in, make_folder, replace_in_place, sync_folder, write_whole
+from syncline.whole_files import FolderLock, alone_in, make_folder, replace_in_place, write_whole
 
 EXIT_SAVED = 75
 
 _SIGNALS = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM)
 _ENDED = ("saved", "finished", "failed")  # states of the status
 _COUNTS = ("epoch", "step", "global_step")  # fields of status.json
-_NAME = re.compile(r"epoch-(\d{4,})(?:-batch-\d{6,})?\.h5")  # numbers of finished epochs and of finished batches of the next epoch
 
 _training = []  # the Checkpoints of running fits
 
@@ -49,11 +48,11 @@ def load_latest(folder, custom_objects=None):
     Raises:
         OSError: if there are checkpoints and all are unreadable: a training from the beginning would remove them.
     """
-    paths = _newest_first(folder)
-    latest = os.path.join(folder, "latest")
-    if os.path.lexists(latest) and _latest(folder) not in paths[:1]:
+    paths = newest_first(folder)
+    link = os.path.join(folder, "latest")
+    if os.path.lexists(link) and latest(folder) not in paths[:1]:
         then = f"using '{os.path.basename(paths[0])}' instead" if paths else "the folder has no checkpoint"
-        print(f"'{latest}' is not a link to a checkpoint in this folder; {then}", file=sys.stderr)
+        print(f"'{link}' is not a link to a checkpoint in this folder; {then}", file=sys.stderr)
     for path in paths:
         try:
             check_hdf5(path)
@@ -61,7 +60,7 @@ def load_latest(folder, custom_objects=None):
         except Exception as error:  # damaged files raise many types in h5py and Keras
             print(f"checkpoint '{path}' cannot be read: {type(error).__name__}: {error}", file=sys.stderr)
             continue
-        return model, _epochs(path)
+        return model, epochs(path)
     names = ", ".join(os.path.basename(path) for path in paths if os.path.isfile(path))
     if names:
         raise OSError(
@@ -69,25 +68,6 @@ def load_latest(folder, custom_objects=None):
             "custom_objects that they need, or restore an intact copy; to train from the beginning, move them away"
         )
     return None
-
-
-def _epochs(path):
-    return int(_NAME.fullmatch(os.path.basename(path))[1])
-
-
-def _latest(folder):
-    """The target of the link `latest`, as a path in the folder."""
-    return os.path.join(folder, os.path.basename(os.path.realpath(os.path.join(folder, "latest"))))
-
-
-def _newest_first(folder):
-    """Paths of the checkpoints: first the target of `latest`, then the others, newest first."""
-    if not os.path.isdir(folder):
-        return []
-    paths = [os.path.join(folder, name) for name in os.listdir(folder) if _NAME.fullmatch(name)]
-    paths.sort(key=lambda path: (os.stat(path).st_mtime_ns, path), reverse=True)
-    latest = _latest(folder)
-    return sorted(paths, key=lambda path: path != latest)
 
 
 class Checkpoints(Callback):
@@ -109,7 +89,7 @@ class Checkpoints(Callback):
         super().__init__()
         if keep < 1:
             raise ValueError(f"Checkpoints: keep is {keep}; give at least 1")
-        self._folder, self._keep = os.fspath(folder), keep
+        self._folder, self._keep = os.path.abspath(folder), keep  # the program may change its working directory
         self._asked, self._before, self._thread = 0, {}, None
         self._epoch = self._batch = 0
         self._failure, self._kept = None, set()
@@ -163,13 +143,13 @@ class Checkpoints(Callback):
             make_folder(self._folder)
             self._lock.acquire()
             for name in os.listdir(self._folder):
-                if name.endswith(".tmp") and _NAME.fullmatch(name[: -len(".tmp")]):
+                if name.endswith(".tmp") and NAME.fullmatch(name[: -len(".tmp")]):
                     self._remove(os.path.join(self._folder, name))  # left by a job that was killed
-            newest = _newest_first(self._folder)
+            newest = newest_first(self._folder)
         except OSError as error:
             self._lock.release()
             return f"Checkpoints: cannot use '{self._folder}': {error}. Give each job a folder of its own that rank 0 can write to"
-        self._epoch, self._batch = _epochs(newest[0]) if newest else 0, 0
+        self._epoch, self._batch = epochs(newest[0]) if newest else 0, 0
         return None
 
     def _status(self):
@@ -237,13 +217,8 @@ class Checkpoints(Callback):
         name = f"epoch-{self._epoch:04d}" + (f"-batch-{self._batch:06d}" if self._batch else "") + ".h5"
         path = os.path.join(self._folder, name)
         try:
-            self._write(path)
-            link = os.path.join(self._folder, "latest")
-            if os.path.lexists(link + ".tmp"):
-                os.remove(link + ".tmp")
-            os.symlink(name, link + ".tmp")
-            os.replace(link + ".tmp", link)
-            sync_folder(self._folder)
+            self._with_room(path, lambda: write_whole(path, self._write))
+            self._with_room(path, lambda: point_at(self._folder, name))
         except (OSError, MemoryError) as error:
             return self._cannot_save(path, error)
         self._failure = None
@@ -256,21 +231,27 @@ class Checkpoints(Callback):
         print(f"syncline: cannot save {self._failure}; training goes on", file=sys.stderr)
         return False
 
-    def _write(self, path):
+    def _write(self, file):
+        # Keras makes the HDF5 file in memory and writes its bytes to our file: HDF5 cannot recover from a failed write.
+        self.model.save(file)
+        file.flush()
+        make_newest(file, self._folder)
+
+    def _with_room(self, path, write):
+        """Calls write(). While the disk has no room for bytes or names, removes the oldest checkpoint, but none newer than `latest`."""
         while True:
             try:
-                # Keras makes the HDF5 file in memory and writes its bytes to our file: HDF5 cannot recover from a failed write.
-                return write_whole(path, self.model.save)
+                return write()
             except OSError as error:
-                older = _newest_first(self._folder)[1:]
-                removed = error.errno in (errno.ENOSPC, errno.EDQUOT) and next(filter(self._remove, reversed(older)), None)
+                full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+                removed = full and next(filter(self._remove, older_than_latest(self._folder)), None)
                 if not removed:
                     raise
                 print(f"syncline: the disk is full: removed '{removed}' to make room for '{path}'", file=sys.stderr)
 
     def _remove_surplus(self):
         try:
-            surplus = _newest_first(self._folder)[self._keep :]
+            surplus = newest_first(self._folder)[self._keep :]
         except OSError as error:
             print(f"syncline: cannot list '{self._folder}': {error}", file=sys.stderr)
             return

@@ -1,9 +1,11 @@
 """Disks that are full, read-only or gone: training continues without checkpoints, and the job fails if the last one is not saved."""
 
 import os
+import subprocess
+import time
 
 import h5py
-from syncline import whole_files
+from syncline import checkpoint_files, whole_files
 
 from faulty_training import expect_continues, expect_order, on_one_and_two_ranks, small_disk, state, status, train  # noqa: F401
 
@@ -60,6 +62,42 @@ def test_old_checkpoints_make_room(ranks, small_disk):  # noqa: F811
     names = [f"epoch-000{epoch}.h5" for epoch in range(1, 9) if (small_disk / f"epoch-000{epoch}.h5").exists()]
     assert len(names) >= 2
     expect_order(small_disk, *names)
+
+
+@on_one_and_two_ranks
+def test_old_checkpoints_make_room_for_names(ranks, small_disk):  # noqa: F811
+    # The folder, .lock, status.json, latest, and three more: the third checkpoint leaves no name for the new link.
+    subprocess.run(["mount", "-o", "remount,nr_inodes=7", str(small_disk)], check=True)
+    ended = train(ranks, "train(epochs=6)", small_disk)
+    assert ended.code == 0 and "cannot save" not in ended.err, ended
+    assert f"the disk is full: removed '{small_disk}/epoch-0001.h5' to make room for '{small_disk}/epoch-0003.h5'" in ended.err, ended
+    expect_order(small_disk, "epoch-0005.h5", "epoch-0006.h5")
+
+
+def test_what_is_newer_than_latest_makes_no_room(tmp_path):
+    names = [f"epoch-000{epoch}.h5" for epoch in (4, 1, 3, 2)]
+    for second, name in enumerate(names):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (second, second))
+    paths = [str(tmp_path / name) for name in names]
+    assert checkpoint_files.older_than_latest(tmp_path) == paths[:3]
+    (tmp_path / "latest").symlink_to(names[2])
+    assert checkpoint_files.older_than_latest(tmp_path) == paths[:2]
+    (tmp_path / "latest").unlink()
+    (tmp_path / "latest").symlink_to(names[0])
+    assert checkpoint_files.older_than_latest(tmp_path) == []
+
+
+@on_one_and_two_ranks
+def test_a_clock_that_was_set_back(ranks, tmp_path):
+    assert train(ranks, "train()", tmp_path).code == 0
+    for epoch in (2, 3, 4):
+        later = time.time() + 3600 + epoch
+        os.utime(tmp_path / f"epoch-000{epoch}.h5", (later, later))
+    assert train(ranks, "train(epochs=6)", tmp_path).code == 0
+    expect_order(tmp_path, "epoch-0004.h5", "epoch-0005.h5", "epoch-0006.h5")
+    (tmp_path / "latest").unlink()
+    expect_continues(ranks, tmp_path, 6)
 
 
 @on_one_and_two_ranks

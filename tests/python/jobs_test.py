@@ -149,6 +149,16 @@ def test_a_damaged_checkpoint_holds_nobody_up(tmp_path):
     assert "epoch-0001-batch-000003.h5' cannot be read: OSError: " in ended.err, ended
 
 
+def test_a_link_that_leads_nowhere_is_an_unreadable_checkpoint(tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(WRITTEN, folder, symlinks=True)
+    (folder / "latest").unlink()
+    (folder / "epoch-0009.h5").symlink_to("nowhere")
+    ended = launch(0, LOAD, str(folder))
+    assert ended.code == 0 and "from 1" in ended.out, ended
+    assert "epoch-0009.h5' cannot be read: OSError: it is not a regular file" in ended.err, ended
+
+
 @pytest.mark.parametrize(
     "what, text",
     [
@@ -195,6 +205,14 @@ def test_a_latest_that_leads_nowhere_is_told_of(older, tmp_path):
     ended = launch(0, LOAD, str(folder))
     assert "is not a link to a checkpoint in this folder" in ended.err, ended
     assert (("; using 'epoch-" if older else "; the folder has no checkpoint") in ended.err), ended
+
+
+def test_the_folder_stays_where_it_is(tmp_path):
+    moves = PROGRAM.replace("if sys.argv[2:] and ", "if ").replace("distributed.rank() == int(sys.argv[2]) and ", "")
+    moves = moves.replace("os.kill(os.getpid(), getattr(signal, sys.argv[3]))", "os.chdir('/')")
+    ended = launch(0, moves, "run", folder=tmp_path)
+    assert ended.code == 0, ended
+    assert status(tmp_path / "run")["state"] == "finished" and status(tmp_path / "run")["checkpoint"] == "epoch-0003.h5"
 
 
 def test_a_failed_save_ends_nothing(tmp_path):
