@@ -18,7 +18,9 @@ import os
 import signal
 import sys
 import threading
+import weakref
 
+import numpy as np
 from keras import backend as K
 from keras.callbacks import Callback
 from keras.engine import training_arrays, training_generator
@@ -37,6 +39,7 @@ _ENDED = ("saved", "finished", "failed")  # states of the status
 _COUNTS = ("epoch", "step", "global_step")  # fields of status.json
 
 _training = []  # the Checkpoints of running fits
+_loaded = weakref.WeakKeyDictionary()  # by model: the name of the checkpoint that it was loaded from
 
 
 def load_latest(folder, custom_objects=None):
@@ -60,6 +63,7 @@ def load_latest(folder, custom_objects=None):
         except Exception as error:  # damaged files raise many types in h5py and Keras
             print(f"checkpoint '{path}' cannot be read: {type(error).__name__}: {error}", file=sys.stderr)
             continue
+        _loaded[model] = os.path.basename(path)
         return model, epochs(path)
     names = ", ".join(os.path.basename(path) for path in paths if os.path.isfile(path))
     if names:
@@ -90,15 +94,16 @@ class Checkpoints(Callback):
         if keep < 1:
             raise ValueError(f"Checkpoints: keep is {keep}; give at least 1")
         self._folder, self._keep = os.path.abspath(folder), keep  # the program may change its working directory
-        self._asked, self._before, self._thread = 0, {}, None
+        self._asked, self._before, self._thread, self._begun = 0, {}, None, False
         self._epoch = self._batch = 0
         self._failure, self._kept = None, set()
+        self._newest = None  # the name of the newest checkpoint before fit; on rank 0
         self._saved = None  # where training resumes from the newest checkpoint: values of _COUNTS
         self._setting = None  # that of the newest checkpoint: lines
         self._lock = FolderLock(self._folder)
 
     def on_train_begin(self, logs=None):
-        self._failure, self._thread = None, threading.get_ident()
+        self._failure, self._thread, self._begun = None, threading.get_ident(), False
         _raise_alike(self._take_folder() if ranks.rank() == 0 else None)
         if threading.current_thread() is threading.main_thread():
             self._before = {number: signal.signal(number, self._ask) for number in _SIGNALS}
@@ -114,6 +119,7 @@ class Checkpoints(Callback):
 
     def on_epoch_begin(self, epoch, logs=None):
         self._epoch, self._batch = epoch, 0
+        self._begin(epoch)
         self._tell("running")
 
     def on_batch_end(self, batch, logs=None):
@@ -130,6 +136,7 @@ class Checkpoints(Callback):
         self._tell("running")
 
     def on_train_end(self, logs=None):
+        self._begin(None)
         if ranks.broadcast(self._failure) is not None:
             self._save()  # the disk may have room again
         failure = ranks.broadcast(self._failure)
@@ -149,8 +156,29 @@ class Checkpoints(Callback):
         except OSError as error:
             self._lock.release()
             return f"Checkpoints: cannot use '{self._folder}': {error}. Give each job a folder of its own that rank 0 can write to"
+        self._newest = os.path.basename(newest[0]) if newest else None
         self._epoch, self._batch = epochs(newest[0]) if newest else 0, 0
         return None
+
+    def _begin(self, epoch):
+        """Called at the first epoch, or at the end if there is none. Raises OSError on every rank if the ranks begin at different places."""
+        if self._begun:
+            return
+        self._begun, name = True, _loaded.get(self.model)
+        place = f"{'at its end' if epoch is None else f'at epoch {epoch}'} from {name or 'no checkpoint'}"
+        places = ranks.all_gather(np.frombuffer(f"{place}\n".encode(), np.uint8)).tobytes().decode().splitlines()
+        other = next((rank for rank, each in enumerate(places) if each != places[0]), None)
+        if other is not None:
+            raise OSError(
+                f"Checkpoints: the ranks begin at different places: rank 0 {places[0]}, rank {other} {places[other]}. Every rank must "
+                "see the same folder, with the same files in it: give one that all nodes share, and start again"
+            )
+        if self._newest and not epoch and not name and self._counts()["global_step"] == 0:
+            print(
+                f"syncline: '{self._folder}': this training begins anew, and its checkpoints replace those of an earlier training (the "
+                f"newest is {self._newest}); resume that one, or give another folder, to keep them",
+                file=sys.stderr,
+            )
 
     def _status(self):
         """The fields of status.json; none if it is missing or damaged."""

@@ -1,6 +1,7 @@
 """Two jobs with one folder, repeated signals, stopped and killed ranks: how a Keras training ends, and which files it leaves."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -46,6 +47,33 @@ def test_a_second_job_on_the_folder(ranks, tmp_path):
     assert second.err.count(f"\nOSError: Checkpoints: cannot use '{folder}': another job writes to '{folder}': process ") == 1, second
     assert f" on {os.uname().nodename}, since " in second.err and "Give each job a folder of its own" in second.err, second
     assert state(folder) == ("finished", 0)
+    expect_order(folder, "epoch-0002.h5", "epoch-0003.h5", "epoch-0004.h5")
+
+
+@pytest.mark.parametrize(
+    "stale, epochs, places",
+    [
+        (["epoch-0002.h5"], 6, "rank 0 at epoch 4 from epoch-0004.h5, rank 1 at epoch 2 from epoch-0002.h5"),
+        (["epoch-0002.h5"], 4, "rank 0 at its end from epoch-0004.h5, rank 1 at epoch 2 from epoch-0002.h5"),
+        ([], 6, "rank 0 at epoch 4 from epoch-0004.h5, rank 1 at epoch 0 from no checkpoint"),
+    ],
+)
+def test_ranks_that_see_other_checkpoints(stale, epochs, places, tmp_path):
+    folder = tmp_path / "run"
+    assert train(2, "train()", folder).code == 0
+    (tmp_path / "stale").mkdir()
+    for name in stale:
+        shutil.copy(folder / name, tmp_path / "stale")
+    program = f"""
+    load = load_latest
+    def load_latest(folder):
+        return load(folder if rank == 0 else os.path.join(os.path.dirname(folder), "stale"))
+    train(epochs={epochs})
+    """
+    ended = train(2, program, folder)
+    text = f"Checkpoints: the ranks begin at different places: {places}. Every rank must see the same folder"
+    assert ended.code == 1 and ended.err.count(f"\nOSError: {text}") == 1, ended
+    assert state(folder) == ("failed", 1) and status(folder)["reason"].startswith(f"OSError: {text}")
     expect_order(folder, "epoch-0002.h5", "epoch-0003.h5", "epoch-0004.h5")
 
 

@@ -207,6 +207,19 @@ def test_a_latest_that_leads_nowhere_is_told_of(older, tmp_path):
     assert (("; using 'epoch-" if older else "; the folder has no checkpoint") in ended.err), ended
 
 
+@pytest.mark.parametrize("ranks", [0, 2])
+def test_a_training_that_begins_anew_says_so(ranks, tmp_path):
+    line = f"syncline: '{tmp_path}': this training begins anew, and its checkpoints replace those of an earlier training (the newest is "
+    ended = launch(ranks, PROGRAM, str(tmp_path))
+    assert ended.code == 0 and "begins anew" not in ended.err, ended
+    anew = PROGRAM.replace("8, 3, 0, [", "8, 1, 0, [").replace("found = load_latest(sys.argv[1])", "found = None")
+    ended = launch(ranks, anew, str(tmp_path))
+    assert ended.code == 0 and ended.err.count(line + "epoch-0003.h5); resume that one, or give another folder, to keep them\n") == 1, ended
+    compiles = PROGRAM.replace("x = np", "model.compile('sgd', 'mse')\nx = np")
+    ended = launch(ranks, compiles, str(tmp_path))
+    assert ended.code == 0 and "from 1 digest" in ended.out and "begins anew" not in ended.err, ended
+
+
 def test_the_folder_stays_where_it_is(tmp_path):
     moves = PROGRAM.replace("if sys.argv[2:] and ", "if ").replace("distributed.rank() == int(sys.argv[2]) and ", "")
     moves = moves.replace("os.kill(os.getpid(), getattr(signal, sys.argv[3]))", "os.chdir('/')")
