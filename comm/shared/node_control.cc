@@ -16,7 +16,8 @@
 namespace syncline::comm {
 namespace {
 
-// Looking up a process costs a few system calls, reading the counters nanoseconds.
+// How often a rank is missed between two looks at its process. Looking up a process costs a few system calls, reading
+// the counters nanoseconds.
 constexpr std::uint64_t kLooksAProcess = 2048;
 
 // A program that calls exit() does not destroy a living communicator. This handler tells the other ranks. It does
@@ -66,7 +67,11 @@ std::size_t NodeControl::bytes_a_rank(std::size_t half_bytes) {
 }
 
 NodeControl::NodeControl(std::unique_ptr<Window> window, const Topology& topology, std::size_t half_bytes)
-    : topology_(topology), half_bytes_(half_bytes), window_(std::move(window)), visible_(topology.own().size()) {
+    : topology_(topology),
+      half_bytes_(half_bytes),
+      window_(std::move(window)),
+      visible_(topology.own().size()),
+      missed_(topology.own().size()) {
   const std::size_t small = static_cast<std::size_t>(kSmallBytes);
   for (int l = 0; l < ranks(); ++l) {
     std::byte* at = window_->part(l);
@@ -101,7 +106,7 @@ bool NodeControl::reached(int l, std::atomic<std::uint64_t> RankControl::*counte
                           const Collective& collective) {
   const auto there = [&] { return (of(l).*counter).load(std::memory_order_acquire) >= value; };
   if (there()) return true;
-  const bool look = ++looks_ % kLooksAProcess == 0;
+  const bool look = ++missed_[static_cast<std::size_t>(l)] % kLooksAProcess == 0;
   const bool gone = of(l).left.load() != Left::kNo || (look && state_of(l) == ProcessState::kGone);
   if (!gone) return false;
   if (there()) return true;  // counters that it set before it left count

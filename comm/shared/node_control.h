@@ -144,7 +144,7 @@ class NodeControl {
   std::byte* answer_ = nullptr;
   Summary* summary_ = nullptr;
   std::vector<std::atomic<bool>> visible_;  // by local rank: this process sees its process
-  std::uint64_t looks_ = 0;
+  std::vector<std::uint64_t> missed_;       // by local rank: how often it had not come
 };
 
 }  // namespace syncline::comm

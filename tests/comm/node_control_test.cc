@@ -7,10 +7,12 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <thread>
 
 #include "comm/local/local_communicator.h"
+#include "syncline/distributed/ending.h"
 
 namespace syncline::comm {
 namespace {
@@ -20,10 +22,11 @@ using namespace std::chrono_literals;
 // Memory as between ranks that are processes: a forked child shares its parent's.
 class MappedWindow : public Window {
  public:
-  explicit MappedWindow(std::size_t bytes) : bytes_(bytes) {
-    void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  explicit MappedWindow(std::size_t bytes_a_rank, std::size_t ranks = 1) : bytes_(ranks * in_pages(bytes_a_rank)) {
+    void* memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) std::abort();
-    parts_.push_back(static_cast<std::byte*>(memory));
+    for (std::size_t r = 0; r < ranks; ++r)
+      parts_.push_back(static_cast<std::byte*>(memory) + r * in_pages(bytes_a_rank));
   }
   ~MappedWindow() override { ::munmap(parts_[0], bytes_); }
 
@@ -65,6 +68,46 @@ TEST(NodeControl, ProcessWithTheNumberOfADeadOneIsNotTheRank) {
   const ProcessName self = this_process(), observer{.space = self.space};
   EXPECT_EQ(process_state(self, observer), ProcessState::kRuns);
   EXPECT_EQ(process_state({self.id, self.start - 1, self.space}, observer), ProcessState::kGone);
+}
+
+// Rank 0 waits for the others, of which rank 1 has been killed, and those above compute.
+void expect_a_dead_rank_is_noticed(int ranks) {
+  constexpr std::size_t kHalf = 4096;
+  const std::vector<int> nodes(static_cast<std::size_t>(ranks));
+  const Topology topology = make_topology(0, nodes);
+  NodeControl control(std::make_unique<MappedWindow>(NodeControl::bytes_a_rank(kHalf), nodes.size()), topology, kHalf);
+  std::vector<pid_t> children;
+  for (int r = 1; r < ranks; ++r) {
+    children.push_back(::fork());
+    ASSERT_GE(children.back(), 0);
+    if (children.back() > 0) continue;
+    const ProcessName child = this_process();
+    control.of(r).process_start = child.start;
+    control.of(r).process_space = child.space;
+    control.of(r).process_id = child.id;
+    for (;;) ::pause();
+  }
+  for (int r = 1; r < ranks; ++r)
+    while (control.of(r).process_id == 0) std::this_thread::sleep_for(1ms);
+  control.look_around();
+  ::kill(children[0], SIGKILL);
+  EXPECT_EQ(::waitpid(children[0], nullptr, 0), children[0]);
+  const Collective barrier = make_all_reduce({}, nullptr, 0, DType::kInt32, Reduce::kMax);
+  std::string text;
+  try {
+    for (int polls = 0; polls < 10'000; ++polls) control.all(&RankControl::arrived, 1, barrier);
+  } catch (const RankGone& error) {
+    text = error.what();
+  }
+  EXPECT_NE(text.find("but rank 1 has died: its process is gone"), text.npos) << ranks << " ranks: " << text;
+  for (std::size_t i = 1; i < children.size(); ++i) {
+    ::kill(children[i], SIGKILL);
+    ::waitpid(children[i], nullptr, 0);
+  }
+}
+
+TEST(NodeControl, ADeadRankIsNoticedHoweverManyAreMissing) {
+  for (const int ranks : {2, 3, 4, 5, 9}) expect_a_dead_rank_is_noticed(ranks);
 }
 
 TEST(NodeControl, FirstReasonToLeaveStays) {
