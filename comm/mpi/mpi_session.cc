@@ -80,7 +80,7 @@ MpiSession::MpiSession() {
 }
 
 MpiSession::~MpiSession() {
-  if (!ours_ || abandoned_) return;
+  if (!ours_ || abandoned_ || std::uncaught_exceptions() > 0) return;
   const LockedMpi mpi;
   mpi->finalize();
 }

@@ -16,7 +16,8 @@ namespace syncline::comm {
 [[noreturn]] void abort_mpi(int exit_code) noexcept;
 
 // Initialises MPI, or joins the MPI that the program has initialised. The last owner finalizes MPI if MpiSession
-// initialised it and nothing abandoned it. Only threads that make or destroy communicators construct and destroy it.
+// initialised it and nothing abandoned it, but not while an exception unwinds the stack: its text would wait for the
+// other ranks. Only threads that make or destroy communicators construct and destroy it.
 class MpiSession {
  public:
   // Throws CommError if MPI cannot be used.
