@@ -48,17 +48,27 @@ MpiHandle ranks_of_node(const MpiHandle& job) {
 using Place = std::array<int, 3>;
 
 int digest_of(const MpiOptions& options) {
-  const std::uint64_t digest = digest_of(options.algorithms) + static_cast<std::uint64_t>(options.format);
+  const auto others = static_cast<std::uint64_t>(options.format) | std::uint64_t{options.share_memory} << 8 |
+                      static_cast<std::uint64_t>(options.nccl) << 16;
+  const std::uint64_t digest = digest_of(options.algorithms) + others;
   return static_cast<int>(static_cast<std::uint32_t>(digest ^ digest >> 32));
 }
 
-std::vector<Place> gather_places(const MpiHandle& job, const MpiHandle& machine, bool shares, int options) {
+// Throws DisagreementError if the options differ.
+std::vector<Place> gather_places(const MpiHandle& job, const MpiHandle& machine, bool shares,
+                                 const MpiOptions& options) {
   const LockedMpi mpi;
   int first = job.rank();
   check_mpi(mpi->broadcast(&first, sizeof first, 0, machine.get()), "MPI_Bcast", "start");
-  const Place own{first, shares ? first : job.rank(), options};
+  const Place own{first, shares ? first : job.rank(), digest_of(options)};
   std::vector<Place> all(static_cast<std::size_t>(job.size()));
   check_mpi(mpi->all_gather(own.data(), sizeof own, all.data(), job.get()), "MPI_Allgather", "start");
+  for (std::size_t r = 0; r < all.size(); ++r)
+    if (all[r][2] != all[0][2])
+      fail<DisagreementError>(
+          "rank ", r, " has another wire format or table of algorithms than rank 0, or another transport; give all ",
+          "ranks the same SYNCLINE_TRANSPORT and SYNCLINE_WIRE_FORMAT, and the same rows in the file of ",
+          "SYNCLINE_ALGORITHMS");
   return all;
 }
 
@@ -66,10 +76,6 @@ Topology topology_of(int rank, const std::vector<Place>& places) {
   std::vector<int> nodes;
   std::set<int> machines;
   for (const auto& [machine, node, options] : places) {
-    if (options != places.front()[2])
-      fail<DisagreementError>(
-          "rank ", nodes.size(), " has another wire format or table of algorithms than rank 0; give all ",
-          "ranks the same SYNCLINE_WIRE_FORMAT, and the same rows in the file of SYNCLINE_ALGORITHMS");
     machines.insert(machine);
     nodes.push_back(node);
   }
@@ -100,9 +106,9 @@ MpiOptions adapt(MpiOptions options, const MpiHandle& machine) {
 }
 
 // All ranks, numbered by machine, and whether the launcher numbers them otherwise.
-std::pair<MpiHandle, bool> number_by_machine(MpiHandle world, const MpiHandle& machine) {
+std::pair<MpiHandle, bool> number_by_machine(MpiHandle world, const MpiHandle& machine, const MpiOptions& options) {
   std::vector<int> machines;
-  for (const Place& place : gather_places(world, machine, true, 0)) machines.push_back(place[0]);
+  for (const Place& place : gather_places(world, machine, true, options)) machines.push_back(place[0]);
   const std::vector<int> order = ranks_by_node(machines);
   if (std::ranges::is_sorted(order)) return {std::move(world), false};
   const LockedMpi mpi;
@@ -138,7 +144,7 @@ std::unique_ptr<Wire> make_wire(MpiHandle job, const MpiOptions& options, bool r
           neighbours, rank, memory->why().c_str());
   }
   const bool shares = parts.control != nullptr;
-  parts.topology = topology_of(rank, gather_places(job, memory->node(), shares, digest_of(options)));
+  parts.topology = topology_of(rank, gather_places(job, memory->node(), shares, options));
   parts.topology.renumbered = renumbered;
   if (!shares) parts.control = make_private_window(bytes);
   parts.memory = std::move(memory);
@@ -210,7 +216,7 @@ std::unique_ptr<Communicator> make_mpi_communicator(const MpiOptions& options) {
   MpiHandle world = duplicate_world(options);
   const MpiHandle machine = ranks_of_node(world);
   const MpiOptions adapted = adapt(options, machine);
-  auto [job, renumbered] = number_by_machine(std::move(world), machine);
+  auto [job, renumbered] = number_by_machine(std::move(world), machine, adapted);
   return std::make_unique<MpiCommunicator>(std::move(job), adapted, renumbered);
 }
 

@@ -56,6 +56,7 @@ int start(const std::string& how) {
   if (how == "busy") options.worker = {.stall_limit = 1s, .wait_limit = 3s};
   if (how == "tardy") options.worker = {.stall_limit = 500ms};
   if (how == "tables" && read_launch_environment().rank == 2) options.algorithms.sums.clear();
+  if (how == "transports" && read_launch_environment().rank == 2) options.transport = Transport::kMpi;
   misbehave_at_start(how);
   if (how == "unwind") {  // no abort_job: the exception destroys the communicator on its way out
     const auto comm = make_communicator(options);
