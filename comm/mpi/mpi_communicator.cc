@@ -96,10 +96,11 @@ int processors_of(const MpiHandle& machine) {
   return static_cast<int>(std::reduce(all.begin(), all.end(), Set{}, std::bit_or{}).count());
 }
 
-// Adapts how ranks wait and transfer to the machine's processors.
+// Adapts how ranks wait and transfer to the machine's processors, and numbers the machine's ranks.
 MpiOptions adapt(MpiOptions options, const MpiHandle& machine) {
   const int processors = processors_of(machine);
   Backoff::set_crowded(processors > 0 && machine.size() > processors);
+  options.launch.local_rank = machine.rank();  // also in groups: it selects the rank's GPU
   if (!options.worker.background)
     options.worker.background = machine.size() * options.worker.threads < std::max(processors, 1);
   return options;
@@ -117,11 +118,10 @@ std::pair<MpiHandle, bool> number_by_machine(MpiHandle world, const MpiHandle& m
   return {MpiHandle(mpi, world.life(), comm), true};
 }
 
-std::unique_ptr<Wire> maybe_with_nccl(std::unique_ptr<Wire> wire, int local_rank, const MpiOptions& options) {
+std::unique_ptr<Wire> maybe_with_nccl(std::unique_ptr<Wire> wire, const MpiOptions& options) {
   if (options.nccl == UseNccl::kNever) return wire;
   NcclOptions nccl = read_nccl_environment(options.launch);
   nccl.required = true;
-  nccl.local_rank = local_rank;
   nccl.limit = 0.9 * options.worker.wait_limit;
   nccl.tell = [](const std::string& line) { std::fprintf(stderr, "syncline: %s\n", line.c_str()); };
   nccl.tells_choice = options.verbose && wire->rank() == 0;
@@ -132,12 +132,12 @@ std::unique_ptr<Wire> make_wire(MpiHandle job, const MpiOptions& options, bool r
   const NodeWireOptions wire{.format = options.format, .algorithms = options.algorithms};
   NodeParts parts;
   MpiHandle node = ranks_of_node(job);
-  const int rank = job.rank(), neighbours = node.size(), local = node.rank();
+  const int rank = job.rank(), neighbours = node.size();
   const std::size_t bytes = NodeControl::bytes_a_rank(wire.staging_bytes / 2);
   auto memory = std::make_unique<MpiMemory>(std::move(node), options.worker);
   if (options.share_memory && neighbours > 1) {
     parts.control = memory->allocate(bytes);
-    if (!parts.control && local == 0)
+    if (!parts.control && memory->node().rank() == 0)
       std::fprintf(
           stderr,
           "syncline: the %d ranks of rank %d's node exchange messages, which is slower than shared memory: %s\n",
@@ -149,7 +149,7 @@ std::unique_ptr<Wire> make_wire(MpiHandle job, const MpiOptions& options, bool r
   if (!shares) parts.control = make_private_window(bytes);
   parts.memory = std::move(memory);
   parts.network = std::make_unique<MpiNetwork>(std::move(job), parts.topology, options.worker);
-  return maybe_with_nccl(std::make_unique<NodeWire>(std::move(parts), wire), local, options);
+  return maybe_with_nccl(std::make_unique<NodeWire>(std::move(parts), wire), options);
 }
 
 class MpiCommunicator : public WorkerCommunicator {

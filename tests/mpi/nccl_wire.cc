@@ -2,13 +2,14 @@
 // the stand-in (tests/comm/nccl_stand_in) if SYNCLINE_NCCL_LIBRARY and SYNCLINE_CUDART_LIBRARY name it.
 //
 // HOW is `check` (the default): the checks of tests/comm. `time`: these, and the bandwidths with and without NCCL.
-// `auto` or another transport: three all-reduces as in a program, with a short wait limit. `check` and `time` exit with
-// 77 if NCCL cannot be used.
+// `auto` or another transport: three all-reduces as in a program, with a short wait limit. `group`: one in a group of
+// all ranks but the first. `check` and `time` exit with 77 if NCCL cannot be used.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -102,7 +103,19 @@ int run_as_program(const std::string& transport) {
       "nccl_wire", [&] { return options; }, time);
 }
 
+int run_in_group() {
+  const auto job = make(UseNccl::kRequired);
+  if (job->rank() == 0) return 0;
+  std::vector<int> others(static_cast<std::size_t>(job->size()) - 1);
+  std::iota(others.begin(), others.end(), 1);
+  std::vector<float> data(1 << 20, 1.f);
+  const auto group = job->group(others);
+  group->wait(group->all_reduce({}, data.data(), 1 << 20, DType::kFloat32, Reduce::kSum));
+  return 0;
+}
+
 int run(const std::string& how) {
+  if (how == "group") return run_in_group();
   if (how != "check" && how != "time") return run_as_program(how);
   const auto world = make(UseNccl::kNever);  // keeps MPI alive between the tests
   try {
