@@ -145,7 +145,8 @@ std::unique_ptr<Window> MpiMemory::allocate(std::size_t bytes_a_rank) {
   const int error = file.allocate(rank * part, part);
   void* const begin =
       error != 0 ? MAP_FAILED : ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.descriptor(), 0);
-  const int failure = error != 0 ? error : errno;
+  // Without an error here, another rank has found no pages.
+  const int failure = error != 0 ? error : begin == MAP_FAILED ? errno : ENOSPC;
   why_ = join_text(memory_folder(), " has no room for ", bytes >> 10, " KiB: ", std::strerror(failure));
   std::unique_ptr<Window> window;
   if (begin != MAP_FAILED) window = std::make_unique<MappedWindow>(begin, node_.size(), part);

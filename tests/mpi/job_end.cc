@@ -1,4 +1,8 @@
 // A job that fails in the way that its argument names; expect_exit.sh checks its end.
+#include <dlfcn.h>
+#include <fcntl.h>
+
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -11,6 +15,16 @@
 #include "syncline/distributed/launch.h"
 #include "syncline/distributed/make_communicator.h"
 #include "syncline/error.h"
+
+namespace {
+bool no_pages = false;
+}
+
+// In place of the C library's: this rank may find no pages for its shared memory.
+extern "C" int posix_fallocate(int file, off_t at, off_t bytes) {
+  static const auto allocate = reinterpret_cast<decltype(&posix_fallocate)>(::dlsym(RTLD_NEXT, "posix_fallocate"));
+  return no_pages ? ENOSPC : allocate(file, at, bytes);
+}
 
 namespace syncline::comm {
 namespace {
@@ -36,6 +50,7 @@ void misbehave_at_start(const std::string& how) {
   if (launch.rank + 1 != launch.size) return;
   if (how == "absent") std::this_thread::sleep_for(30s);
   if (how == "tardy") std::this_thread::sleep_for(1500ms);
+  no_pages = how == "pages";
 }
 void misbehave_at_end(const std::string& how, const Communicator& comm) {
   if (comm.rank() + 1 != comm.size()) return;
