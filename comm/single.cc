@@ -28,7 +28,7 @@ class SingleCommunicator : public Communicator {
 
   Ticket all_gather(const Tag& tag, const void* send, void* receive,
                     std::span<const std::int64_t> byte_counts) override {
-    const Collective collective = make_all_gather(tag, send, receive, byte_counts, 1);
+    const Collective collective = make_all_gather(tag, send, receive, byte_counts, 0, 1);
     if (send != receive && collective.bytes > 0) std::memcpy(receive, send, static_cast<std::size_t>(collective.bytes));
     return ++last_;
   }

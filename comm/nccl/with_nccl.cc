@@ -36,8 +36,8 @@ class Start {
     static_assert(std::is_trivially_copyable_v<T>);
     std::vector<T> all(static_cast<std::size_t>(wire_.size()));
     const std::vector<std::int64_t> bytes(all.size(), sizeof(T));
-    const Collective collective =
-        make_all_gather({.names = remember_names("the start of NCCL")}, &mine, all.data(), bytes, wire_.size());
+    const Collective collective = make_all_gather({.names = remember_names("the start of NCCL")}, &mine, all.data(),
+                                                  bytes, wire_.rank(), wire_.size());
     try {
       run_alone(collective);
     } catch (...) {

@@ -57,7 +57,7 @@ std::int64_t total_of(const char* where, std::span<const std::int64_t> counts, i
   std::int64_t total = 0;
   for (const std::int64_t count : counts) {
     if (count < 0) fail(where, ": the count ", count, " is negative; give 0 or more");
-    total += count;
+    if (__builtin_add_overflow(total, count, &total)) fail(where, ": the sum of the counts of all ranks is too large");
   }
   return total;
 }
@@ -133,8 +133,10 @@ Collective make_memory(Kind kind, std::size_t bytes) {
 }
 
 Collective make_all_gather(const Tag& tag, const void* send, void* receive, std::span<const std::int64_t> byte_counts,
-                           int size) {
-  return make_gather(Kind::kAllGather, tag, send, receive, byte_counts, size);
+                           int rank, int size) {
+  const Collective collective = make_gather(Kind::kAllGather, tag, send, receive, byte_counts, size);
+  check_buffer("all_gather", send, byte_counts[static_cast<std::size_t>(rank)]);
+  return collective;
 }
 
 Collective make_gather_on_nodes(const Tag& tag, void* data, std::span<const std::int64_t> byte_counts, int size) {

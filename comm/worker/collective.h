@@ -62,7 +62,7 @@ inline bool is_reduction(const Collective& collective) {
 // They throw ValueError or DTypeError for arguments that are wrong regardless of the other ranks.
 Collective make_all_reduce(const Tag& tag, void* data, std::int64_t count, DType dtype, Reduce reduce);
 Collective make_all_gather(const Tag& tag, const void* send, void* receive, std::span<const std::int64_t> byte_counts,
-                           int size);
+                           int rank, int size);
 Collective make_gather_on_nodes(const Tag& tag, void* data, std::span<const std::int64_t> byte_counts, int size);
 Collective make_reduce_scatter(const Tag& tag, void* data, std::span<const std::int64_t> counts, DType dtype,
                                Reduce reduce, int size);

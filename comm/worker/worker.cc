@@ -327,7 +327,7 @@ std::unique_ptr<Communicator> WorkerCommunicator::group(std::span<const int>) {
 
 Ticket WorkerCommunicator::all_gather(const Tag& tag, const void* send, void* receive,
                                       std::span<const std::int64_t> byte_counts) {
-  return worker_->submit(make_all_gather(tag, send, receive, byte_counts, size()));
+  return worker_->submit(make_all_gather(tag, send, receive, byte_counts, rank(), size()));
 }
 
 Ticket WorkerCommunicator::gather_on_nodes(const Tag& tag, void* data, std::span<const std::int64_t> byte_counts) {

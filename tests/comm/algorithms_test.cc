@@ -136,7 +136,7 @@ double seconds_of_gather(const AlgorithmTable& algorithms, std::int64_t bytes) {
   VirtualJob job(options);
   std::vector<std::byte> memory(static_cast<std::size_t>(bytes));
   const std::vector<std::int64_t> counts(12, bytes / 12);
-  return job.run(std::vector<Collective>(12, make_all_gather({}, memory.data(), memory.data(), counts, 12)));
+  return job.run(std::vector<Collective>(12, make_all_gather({}, memory.data(), memory.data(), counts, 0, 12)));
 }
 
 // Its memory, and its messages, would be as large as the result.

@@ -18,7 +18,7 @@ TEST(Collective, Describes) {
   const std::vector<std::int64_t> counts{4, 8};
   EXPECT_EQ(describe(make_all_reduce(tag, buffer, 4, DType::kFloat32, Reduce::kMax).header),
             "all_reduce of plan 12ab step 3 bucket 1, max of float32 x 4");
-  EXPECT_EQ(describe(make_all_gather(tag, buffer, buffer, counts, 2).header),
+  EXPECT_EQ(describe(make_all_gather(tag, buffer, buffer, counts, 0, 2).header),
             "all_gather of plan 12ab step 3 bucket 1, 12 bytes");
   EXPECT_EQ(describe(make_broadcast(tag, buffer, 16, 1, 2).header),
             "broadcast of plan 12ab step 3 bucket 1, 16 bytes from rank 1");
@@ -36,14 +36,20 @@ TEST(Collective, SaysWhatACollectiveIsFor) {
 }
 
 TEST(Collective, RefusesWrongArguments) {
-  const std::vector<std::int64_t> one{4}, negative{4, -1};
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  const std::vector<std::int64_t> one{4}, negative{4, -1}, second{0, 4}, large{kMost, kMost};
   EXPECT_THROW(make_all_reduce({}, buffer, 4, DType::kBool, Reduce::kSum), DTypeError);
   EXPECT_THROW(make_all_reduce({}, buffer, -1, DType::kInt8, Reduce::kSum), ValueError);
   EXPECT_THROW(make_all_reduce({}, nullptr, 1, DType::kInt8, Reduce::kSum), ValueError);
   EXPECT_THROW(make_all_reduce({}, buffer, std::numeric_limits<std::int64_t>::max() / 2, DType::kFloat64, Reduce::kSum),
                ValueError);
-  EXPECT_THROW(make_all_gather({}, buffer, buffer, one, 2), ValueError);
-  EXPECT_THROW(make_all_gather({}, buffer, buffer, negative, 2), ValueError);
+  EXPECT_THROW(make_all_gather({}, buffer, buffer, one, 0, 2), ValueError);
+  EXPECT_THROW(make_all_gather({}, buffer, buffer, negative, 0, 2), ValueError);
+  EXPECT_THROW(make_all_gather({}, nullptr, buffer, second, 1, 2), ValueError);
+  EXPECT_NO_THROW(make_all_gather({}, nullptr, buffer, second, 0, 2));
+  EXPECT_THROW(make_all_gather({}, buffer, buffer, large, 0, 2), ValueError);
+  EXPECT_THROW(make_gather_on_nodes({}, buffer, large, 2), ValueError);
+  EXPECT_THROW(make_reduce_scatter({}, buffer, large, DType::kInt8, Reduce::kSum, 2), ValueError);
   EXPECT_THROW(make_broadcast({}, buffer, 4, 2, 2), ValueError);
   EXPECT_THROW(make_broadcast({}, buffer, 4, -1, 2), ValueError);
   EXPECT_THROW(make_broadcast({}, buffer, -4, 0, 2), ValueError);

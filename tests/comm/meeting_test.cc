@@ -186,7 +186,7 @@ TEST(Meeting, GathersAndBroadcasts) {
     for (int r = 0; r < size; ++r) parts.emplace_back(1000, static_cast<std::byte>(r + 1));
     std::vector<Collective> collectives;
     for (std::size_t r = 0; r < job.size(); ++r)
-      collectives.push_back(make_all_gather({}, parts[r].data(), results[r].data(), counts, size));
+      collectives.push_back(make_all_gather({}, parts[r].data(), results[r].data(), counts, static_cast<int>(r), size));
     job.run(collectives);
     for (const auto& result : results) ASSERT_EQ(result, expected) << size << " ranks";
     for (const int root : {0, size / 2, size - 1}) {

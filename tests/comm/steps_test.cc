@@ -132,7 +132,7 @@ TEST(Steps, ALargeGatherInSharedMemoryReturnsNowAndThen) {
       std::byte* const own = node.memory(r) + r * bytes;
       std::memset(own, r + 1, static_cast<std::size_t>(bytes));
       own[bytes - 1] = std::byte{99};
-      gathers.push_back(make_all_gather({}, own, node.memory(r), counts, ranks));
+      gathers.push_back(make_all_gather({}, own, node.memory(r), counts, r, ranks));
     }
     EXPECT_GE(node.run(gathers), 4 * ranks) << ranks;
     for (int r = 0; r < ranks; ++r)

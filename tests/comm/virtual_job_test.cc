@@ -220,7 +220,8 @@ TEST(VirtualJob, GathersOfManyNodes) {
       std::vector<Collective> gathers;
       std::int64_t begin = 0;
       for (std::size_t r = 0; r < layout.size(); begin += counts[r++])
-        gathers.push_back(make_all_gather({}, expected.data() + begin, results[r].data(), counts, job.size()));
+        gathers.push_back(
+            make_all_gather({}, expected.data() + begin, results[r].data(), counts, static_cast<int>(r), job.size()));
       job.run(gathers);
       for (const auto& result : results) ASSERT_EQ(result, expected) << layout.size() << " ranks, unit " << unit;
     }
@@ -333,7 +334,7 @@ TEST(VirtualJob, ASmallGatherOfManyNodesTakesFewMessages) {
   VirtualJob job({.node_of_rank = alone(kNodes), .link = {.overhead = 5e-7}, .lengths_only = true});
   std::vector<std::byte> memory(100'000);
   const std::vector<std::int64_t> counts(kNodes, std::ssize(memory) / kNodes);
-  const Collective gather = make_all_gather({}, memory.data(), memory.data(), counts, kNodes);
+  const Collective gather = make_all_gather({}, memory.data(), memory.data(), counts, 0, kNodes);
   EXPECT_LT(job.run(std::vector<Collective>(kNodes, gather)), 140e-6);
 }
 
@@ -344,7 +345,7 @@ TEST(VirtualJob, FewNodesBeginTheirMessagesWithDifferentNodes) {
   std::vector<std::byte> memory(8 << 20);
   const std::vector<std::int64_t> counts(8, 1 << 20);
   std::vector<Collective> gathers;
-  for (int r = 0; r < 8; ++r) gathers.push_back(make_all_gather({}, memory.data(), memory.data(), counts, 8));
+  for (int r = 0; r < 8; ++r) gathers.push_back(make_all_gather({}, memory.data(), memory.data(), counts, r, 8));
   EXPECT_LT(job.run(gathers), 1.2 * 7. * (1 << 20) / 12.5e9);
 }
 
