@@ -76,6 +76,9 @@ Wire::Progress NodeWire::poll(const Collective& collective) try {
   end_stall();
   transfer_.reset();
   return Progress::kDone;
+} catch (const DisagreementError&) {
+  disagreed_ = true;
+  throw;
 } catch (...) {
   if (transfer_ || allocates(collective)) network_->abandon();  // the caller frees its memory
   transfer_.reset();
@@ -240,7 +243,8 @@ void NodeWire::cancel() noexcept {
 
 bool NodeWire::close(bool clean) noexcept {
   control_.leave(Left::kClosed);
-  if (transfer_) network_->abandon();
+  // All ranks disagree together. After any other error, some may never come to their end.
+  if (transfer_ || (cancelled_ && !disagreed_)) network_->abandon();
   transfer_.reset();
   return network_->close(clean, [this] { return control_.not_ended(); });
 }

@@ -108,6 +108,7 @@ class NodeWire : public Wire {
   std::optional<Steps> transfer_;  // under way
   std::optional<Arrival> last_arrival_;
   std::uint64_t looks_ = 0;
+  bool disagreed_ = false;
   std::atomic<bool> cancelled_ = false, asked_ = false;
 };
 

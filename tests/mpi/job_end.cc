@@ -40,7 +40,7 @@ void reduce(Communicator& comm, std::int64_t count) {
 void misbehave(const std::string& how, Communicator& comm) {
   if (how == "kill") raise(SIGKILL);
   if (how == "throw") throw std::runtime_error("the data set is gone");
-  if (how == "late") std::this_thread::sleep_for(30s);
+  if (how == "late" || how == "caught") std::this_thread::sleep_for(30s);
   if (how == "mismatch") reduce(comm, 7);
 }
 
@@ -66,6 +66,7 @@ void run(const std::string& how, Communicator& comm) {
 
 int start(const std::string& how) {
   CommOptions options{.worker = {.wait_limit = how == "late" ? 4s : 60s}};
+  if (how == "caught") options.worker = {.wait_limit = 3s};
   if (how == "absent") options.worker = {.stall_limit = 500ms, .wait_limit = 2s};
   if (how == "stopped") options.worker = {.stall_limit = 1s, .wait_limit = 4s};  // the start may take a second
   if (how == "busy") options.worker = {.stall_limit = 1s, .wait_limit = 3s};
@@ -77,6 +78,16 @@ int start(const std::string& how) {
     const auto comm = make_communicator(options);
     if (comm->rank() == comm->size() - 1) throw std::runtime_error("the data set is gone");
     reduce(*comm, 100);
+  }
+  if (how == "caught") {
+    auto comm = make_communicator(options);
+    try {
+      run(how, *comm);
+    } catch (const StallError& error) {
+      comm.reset();
+      std::fprintf(stderr, "the communicator has ended after: %s\n", error.what());
+      return 66;
+    }
   }
   if (how == "stopped" || how == "busy") {  // while the other rank destroys its communicator
     const auto comm = make_communicator(options);
