@@ -158,14 +158,15 @@ std::optional<std::uint64_t> MpiNetwork::take_note() {
 void MpiNetwork::post_report(std::span<const std::byte> report) {
   const LockedMpi mpi;
   drop_delivered(mpi, reports_sent_);
+  const Report shared = std::make_shared<const std::vector<std::byte>>(report.begin(), report.end());
   for (int n = 0; n < topology_.node_count(); ++n)
     for (const int r : topology_.nodes[static_cast<std::size_t>(n)]) {
       if (n == topology_.node) continue;
-      auto& sent = reports_sent_.emplace_back(Sent<std::vector<std::byte>>{{report.begin(), report.end()}});
+      auto& sent = reports_sent_.emplace_back(Sent<Report>{shared});
       // Synchronous sends complete when the reports are received; close() waits for that.
-      check(mpi->send_synchronous(sent.message.data(), static_cast<int>(report.size()), r, kReport, job_.get(),
-                                  &sent.request),
-            "MPI_Issend");
+      check(
+          mpi->send_synchronous(shared->data(), static_cast<int>(report.size()), r, kReport, job_.get(), &sent.request),
+          "MPI_Issend");
     }
 }
 

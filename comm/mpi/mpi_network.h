@@ -5,6 +5,7 @@
 #include <atomic>
 #include <functional>
 #include <list>
+#include <memory>
 #include <vector>
 
 #include "comm/mpi/mpi_session.h"
@@ -34,6 +35,7 @@ class MpiNetwork : public Network {
     std::vector<MpiRequest> sends, receives;
     std::vector<int> receivers, senders;  // peer nodes of each
   };
+  using Report = std::shared_ptr<const std::vector<std::byte>>;  // one for all receivers
   template <class Message>
   struct Sent {
     Message message;
@@ -52,7 +54,7 @@ class MpiNetwork : public Network {
   std::vector<Channel> channels_;
   // Guarded by LockedMpi: notes come beside collectives. Lists: MPI needs stable addresses.
   std::list<Sent<std::uint64_t>> notes_sent_;
-  std::list<Sent<std::vector<std::byte>>> reports_sent_;
+  std::list<Sent<Report>> reports_sent_;
   bool abandoned_ = false;                // a collective failed: other ranks may never come to the end
   std::uint64_t notes_ = 0;               // posted (rank 0) or taken (other ranks)
   std::atomic<std::uint64_t> moved_ = 0;  // requests of collectives that have completed
