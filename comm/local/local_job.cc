@@ -115,11 +115,16 @@ class HeapNetwork : public Network {
   std::atomic<std::uint64_t> moved_ = 0;
 };
 
-LocalJob::LocalJob(const std::vector<int>& node_of_rank) {
+LocalJob::LocalJob(const std::vector<int>& node_of_rank, JobNumbers numbers) : numbers_(std::move(numbers)) {
   for (const int r : ranks_by_node(node_of_rank)) node_of_rank_.push_back(node_of_rank[static_cast<std::size_t>(r)]);
+  if (numbers_.numbers.empty()) numbers_.size = static_cast<int>(node_of_rank.size());
 }
 
-Topology LocalJob::topology(int rank) const { return make_topology(rank, node_of_rank_); }
+Topology LocalJob::topology(int rank) const {
+  Topology topology = make_topology(rank, node_of_rank_);
+  topology.job = numbers_;
+  return topology;
+}
 
 std::unique_ptr<NodeMemory> LocalJob::memory(int rank) {
   return std::make_unique<HeapMemory>(shared_from_this(), topology(rank));
@@ -136,7 +141,7 @@ std::shared_ptr<LocalJob> LocalJob::group(const std::vector<int>& ranks, int ran
   if (!pending.job) {
     std::vector<int> nodes;
     for (const int r : ranks) nodes.push_back(node_of_rank_[static_cast<std::size_t>(r)]);
-    pending.job = std::make_shared<LocalJob>(nodes);
+    pending.job = std::make_shared<LocalJob>(nodes, numbers_.of_group(ranks));
   }
   const std::shared_ptr<LocalJob> job = pending.job;
   if (++pending.joined == ranks.size()) groups_.erase(which);

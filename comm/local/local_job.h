@@ -19,7 +19,7 @@ namespace syncline::comm {
 class LocalJob : public std::enable_shared_from_this<LocalJob> {
  public:
   // `node_of_rank` of the launcher's ranks; those of the job are numbered by node.
-  explicit LocalJob(const std::vector<int>& node_of_rank);
+  explicit LocalJob(const std::vector<int>& node_of_rank, JobNumbers numbers = {});
 
   // The parts of one rank's wire.
   Topology topology(int rank) const;
@@ -50,8 +50,9 @@ class LocalJob : public std::enable_shared_from_this<LocalJob> {
   bool receive(const Address& address, Letter& letter);
   bool has(const Address& address) const;
 
-  std::vector<int> node_of_rank_;  // by node; constant after construction
-  mutable std::mutex mutex_;       // guards the members below
+  std::vector<int> node_of_rank_;  // by node; constant after construction, like the next one
+  JobNumbers numbers_;
+  mutable std::mutex mutex_;  // guards the members below
   std::map<Address, std::deque<Letter>> letters_;
   std::map<int, Gathering> gatherings_;
   std::map<std::pair<std::vector<int>, int>, int> groups_asked_for_;  // calls so far, by (ranks, caller)

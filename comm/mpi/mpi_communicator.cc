@@ -128,7 +128,7 @@ std::unique_ptr<Wire> maybe_with_nccl(std::unique_ptr<Wire> wire, const MpiOptio
   return with_nccl(std::move(wire), nccl);
 }
 
-std::unique_ptr<Wire> make_wire(MpiHandle job, const MpiOptions& options, bool renumbered) {
+std::unique_ptr<Wire> make_wire(MpiHandle job, const MpiOptions& options, const JobNumbers& numbers, bool renumbered) {
   const NodeWireOptions wire{.format = options.format, .algorithms = options.algorithms};
   NodeParts parts;
   MpiHandle node = ranks_of_node(job);
@@ -141,11 +141,12 @@ std::unique_ptr<Wire> make_wire(MpiHandle job, const MpiOptions& options, bool r
       std::fprintf(
           stderr,
           "syncline: the %d ranks of rank %d's node exchange messages, which is slower than shared memory: %s\n",
-          neighbours, rank, memory->why().c_str());
+          neighbours, numbers.of(rank), memory->why().c_str());
   }
   const bool shares = parts.control != nullptr;
   parts.topology = topology_of(rank, gather_places(job, memory->node(), shares, options));
   parts.topology.renumbered = renumbered;
+  parts.topology.job = numbers;
   if (!shares) parts.control = make_private_window(bytes);
   parts.memory = std::move(memory);
   parts.network = std::make_unique<MpiNetwork>(std::move(job), parts.topology, options.worker);
@@ -154,8 +155,8 @@ std::unique_ptr<Wire> make_wire(MpiHandle job, const MpiOptions& options, bool r
 
 class MpiCommunicator : public WorkerCommunicator {
  public:
-  MpiCommunicator(MpiHandle job, const MpiOptions& options, bool renumbered)
-      : MpiCommunicator(job.life()->session, job.get(), std::move(job), options, renumbered) {}
+  MpiCommunicator(MpiHandle job, const MpiOptions& options, const JobNumbers& numbers, bool renumbered)
+      : MpiCommunicator(job.life()->session, job.get(), std::move(job), options, numbers, renumbered) {}
 
   [[noreturn]] void abort_job(int exit_code) override {
     timeline::flush();
@@ -167,20 +168,21 @@ class MpiCommunicator : public WorkerCommunicator {
     const StallWatch watch(
         options_.worker,
         [&] {
-          return Missing{join_text("rank ", rank(), " of ", size(), " waits for all ", ranks.size(),
+          return Missing{join_text("rank ", numbers_.of(rank()), " of ", numbers_.size, " waits for all ", ranks.size(),
                                    " ranks of a group to create it")};
         },
         abort_mpi);
-    return std::make_unique<MpiCommunicator>(handle_of(ranks), options_, renumbered_);
+    return std::make_unique<MpiCommunicator>(handle_of(ranks), options_, numbers_.of_group(ranks), renumbered_);
   }
 
  private:
   MpiCommunicator(std::shared_ptr<MpiSession> session, MpiComm comm, MpiHandle&& job, const MpiOptions& options,
-                  bool renumbered)
-      : WorkerCommunicator(make_wire(std::move(job), options, renumbered), options.worker),
+                  const JobNumbers& numbers, bool renumbered)
+      : WorkerCommunicator(make_wire(std::move(job), options, numbers, renumbered), options.worker),
         session_(std::move(session)),
         comm_(comm),
         options_(options),
+        numbers_(numbers),
         renumbered_(renumbered) {}
 
   MpiHandle handle_of(std::span<const int> ranks) const {
@@ -193,6 +195,7 @@ class MpiCommunicator : public WorkerCommunicator {
   const std::shared_ptr<MpiSession> session_;
   const MpiComm comm_;  // the wire's
   const MpiOptions options_;
+  const JobNumbers numbers_;
   const bool renumbered_;
 };
 
@@ -217,7 +220,8 @@ std::unique_ptr<Communicator> make_mpi_communicator(const MpiOptions& options) {
   const MpiHandle machine = ranks_of_node(world);
   const MpiOptions adapted = adapt(options, machine);
   auto [job, renumbered] = number_by_machine(std::move(world), machine, adapted);
-  return std::make_unique<MpiCommunicator>(std::move(job), adapted, renumbered);
+  const JobNumbers numbers{.size = job.size()};
+  return std::make_unique<MpiCommunicator>(std::move(job), adapted, numbers, renumbered);
 }
 
 }  // namespace syncline::comm

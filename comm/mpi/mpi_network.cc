@@ -120,11 +120,12 @@ void MpiNetwork::abandon() noexcept try {
     if (std::chrono::steady_clock::now() < end) continue;
     std::fprintf(stderr,
                  "syncline: rank %d: a message of the failed collective is half received; MPI may write more of it\n",
-                 topology_.rank);
+                 topology_.shown(topology_.rank));
     return;
   }
 } catch (const std::exception& error) {
-  std::fprintf(stderr, "syncline: rank %d cannot end its messages: %s\n", topology_.rank, error.what());
+  std::fprintf(stderr, "syncline: rank %d cannot end its messages: %s\n", topology_.shown(topology_.rank),
+               error.what());
 }
 
 template <class Message>
@@ -220,7 +221,7 @@ bool MpiNetwork::close(bool clean, const std::function<Missing()>& missing) noex
   if (!clean) life.orderly = false;
   if (!life.session->abandoned()) try {
       const std::string at_end =
-          join_text("rank ", topology_.rank, " of ", topology_.size(), " is at its end and waits ");
+          join_text("rank ", topology_.shown(topology_.rank), " of ", topology_.job.size, " is at its end and waits ");
       if (life.may_free()) {
         const StallWatch watch(
             limits_,

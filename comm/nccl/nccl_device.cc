@@ -73,8 +73,13 @@ Deadline::End Deadline::pause() {
   return end;
 }
 
-NcclDevice::NcclDevice(const NcclLibrary& library, const NcclAvailability& found, int rank, int size)
-    : library_(library), device_(found.device), rank_(rank), size_(size), gpu_(found.gpu.data()) {}
+NcclDevice::NcclDevice(const NcclLibrary& library, const NcclAvailability& found, const Wire& wire)
+    : library_(library),
+      device_(found.device),
+      rank_(wire.rank()),
+      size_(wire.size()),
+      name_(wire.name()),
+      gpu_(found.gpu.data()) {}
 
 void NcclDevice::select() { check_cuda(library_.cudaSetDevice(device_), "cudaSetDevice"); }
 
@@ -196,17 +201,16 @@ void NcclDevice::check_end(Deadline::End end, const char* call, const Deadline& 
   switch (end) {
     case Deadline::End::kNotYet: return;
     case Deadline::End::kPast:
-      fail<StallError>("NCCL: rank ", rank_, " of ", size_, ", ", doing(), ": ", call, " is not done after ",
-                       deadline.seconds(), " s on the GPU ", gpu_,
-                       ": another rank died, or its GPU or the network between them hangs", kAdvice);
-    case Deadline::End::kWithdrawn:
-      fail<CommError>("NCCL: rank ", rank_, " of ", size_, ", ", doing(), ": cancelled during ", call);
+      fail<StallError>("NCCL: ", name_, ", ", doing(), ": ", call, " is not done after ", deadline.seconds(),
+                       " s on the GPU ", gpu_, ": another rank died, or its GPU or the network between them hangs",
+                       kAdvice);
+    case Deadline::End::kWithdrawn: fail<CommError>("NCCL: ", name_, ", ", doing(), ": cancelled during ", call);
   }
 }
 
 void NcclDevice::check_cuda(int code, const char* call) const {
   if (code == kCudaSuccess) return;
-  fail<CommError>("NCCL: rank ", rank_, " of ", size_, ", ", doing(), ": ", call, " failed on the GPU ", gpu_, ": ",
+  fail<CommError>("NCCL: ", name_, ", ", doing(), ": ", call, " failed on the GPU ", gpu_, ": ",
                   library_.cudaGetErrorName(code), ", ", library_.cudaGetErrorString(code), " (code ", code, ")",
                   kAdvice);
 }
@@ -214,7 +218,7 @@ void NcclDevice::check_cuda(int code, const char* call) const {
 void NcclDevice::check_nccl(int code, const char* call) const {
   if (code == kNcclSuccess) return;
   const char* more = library_.ncclGetLastError(comm_);
-  fail<CommError>("NCCL: rank ", rank_, " of ", size_, ", ", doing(), ": ", call, " failed on the GPU ", gpu_, ": ",
+  fail<CommError>("NCCL: ", name_, ", ", doing(), ": ", call, " failed on the GPU ", gpu_, ": ",
                   library_.ncclGetErrorString(code), " (code ", code, ")", more == nullptr || *more == '\0' ? "" : ": ",
                   more == nullptr ? "" : more, kAdvice);
 }

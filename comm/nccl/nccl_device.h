@@ -22,6 +22,7 @@
 #include "comm/nccl/nccl_library.h"
 #include "comm/worker/backoff.h"
 #include "comm/worker/collective.h"
+#include "comm/worker/worker.h"
 
 namespace syncline::comm {
 
@@ -48,7 +49,7 @@ class Deadline {
 
 class NcclDevice {
  public:
-  NcclDevice(const NcclLibrary& library, const NcclAvailability& found, int rank, int size);
+  NcclDevice(const NcclLibrary& library, const NcclAvailability& found, const Wire& wire);
   NcclDevice(const NcclDevice&) = delete;
   NcclDevice& operator=(const NcclDevice&) = delete;
 
@@ -105,6 +106,7 @@ class NcclDevice {
 
   const NcclLibrary library_;
   const int device_, rank_, size_;
+  const std::string name_;  // "rank 1 of 3"
   const std::string gpu_;
   ncclComm* comm_ = nullptr;
   CUstream_st *arriving_ = nullptr, *reducing_ = nullptr, *returning_ = nullptr;

@@ -80,7 +80,7 @@ bool NcclWire::advance() {
     const std::string problem = end_device(/*clean=*/false);
     return join_text(error.what(), "; aborted", problem.empty() ? "" : ", with an error: ", problem);
   };
-  if (!transfer_) fail<CommError>("NCCL: rank ", rank(), ": cancelled");
+  if (!transfer_) fail<CommError>("NCCL: rank ", shown(rank()), ": cancelled");
   try {
     device_->select();
     if (!transfer_->advance()) return false;
@@ -125,7 +125,7 @@ Steps NcclWire::all_reduce(const Collective& collective) {
 
 void NcclWire::copy(void* to, const void* from, std::int64_t bytes) {
   const std::lock_guard hold(buffers_);
-  if (withdrawn_) fail<CommError>("NCCL: rank ", rank(), ": cancelled");
+  if (withdrawn_) fail<CommError>("NCCL: rank ", shown(rank()), ": cancelled");
   std::memcpy(to, from, static_cast<std::size_t>(bytes));
 }
 

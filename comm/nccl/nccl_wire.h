@@ -36,6 +36,8 @@ class NcclWire : public Wire {
 
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
+  int shown(int rank) const override { return inner_->shown(rank); }
+  int job_size() const override { return inner_->job_size(); }
   void begin(const Collective& collective) override;
   Progress poll(const Collective& collective) override;
   void post_note(std::uint64_t note) override { inner_->post_note(note); }

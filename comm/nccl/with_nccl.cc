@@ -60,8 +60,7 @@ class Start {
       if (progress == Wire::Progress::kMoving) continue;
       if (deadline.pause() == Deadline::End::kNotYet) continue;
       const std::string missing = wire_.missing().text;
-      fail<StallError>("rank ", wire_.rank(), " of ", wire_.size(), " has waited ", deadline.seconds(), " s for ",
-                       describe(collective.header), ": ",
+      fail<StallError>(wire_.name(), " has waited ", deadline.seconds(), " s for ", describe(collective.header), ": ",
                        missing.empty() ? "at least one other rank has not arrived" : missing);
     }
   }
@@ -127,7 +126,7 @@ std::shared_ptr<NcclDevice> Start::run() {
   why_ = decision.why;
   if (!decision.use) return nullptr;
 
-  auto device = std::make_shared<NcclDevice>(library, mine, wire_.rank(), wire_.size());
+  auto device = std::make_shared<NcclDevice>(library, mine, wire_);
   try {
     if (connect(*device)) return device;
   } catch (const CommError&) {

@@ -9,6 +9,12 @@
 
 namespace syncline::comm {
 
+JobNumbers JobNumbers::of_group(std::span<const int> ranks) const {
+  JobNumbers group{.size = size};
+  for (const int rank : ranks) group.numbers.push_back(of(rank));
+  return group;
+}
+
 int Topology::size() const {
   std::size_t ranks = 0;
   for (const auto& node_ranks : nodes) ranks += node_ranks.size();
@@ -96,6 +102,7 @@ Topology make_topology(int rank, std::span<const int> node_of_rank) {
   }
   topology.machines = topology.node_count();
   topology.rails = rails_of(topology.nodes);
+  topology.job.size = topology.size();
   return topology;
 }
 

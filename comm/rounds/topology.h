@@ -9,14 +9,26 @@
 
 namespace syncline::comm {
 
+// The whole job's numbers of a communicator's ranks. Texts name ranks by them, those of a group too.
+struct JobNumbers {
+  std::vector<int> numbers = {};  // of a group's ranks; empty: the communicator has all ranks
+  int size = 0;                   // of the job
+
+  int of(int rank) const { return numbers.empty() ? rank : numbers[static_cast<std::size_t>(rank)]; }
+  // `ranks`: the group's, in this communicator.
+  JobNumbers of_group(std::span<const int> ranks) const;
+};
+
 struct Topology {
-  int rank = 0;                         // in the job
+  int rank = 0;                         // in the communicator
   int node = 0, local = 0;              // the rank's node, and its index there
   std::vector<std::vector<int>> nodes;  // ranks of each node; ranks are numbered by node
   int machines = 0;                     // fewer than nodes if ranks of one machine cannot share memory
   bool renumbered = false;              // the launcher's numbers are not by node
+  JobNumbers job;
 
   int size() const;
+  int shown(int rank) const { return job.of(rank); }  // in texts
   int node_count() const { return static_cast<int>(nodes.size()); }
   const std::vector<int>& own() const { return nodes[static_cast<std::size_t>(node)]; }
   int node_of(int rank) const;

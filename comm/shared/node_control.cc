@@ -119,12 +119,11 @@ void NodeControl::check_nobody_gave_up(std::uint64_t round, const Collective& co
 }
 
 void NodeControl::fail_without(int l, const Collective& collective) const {
-  const int rank = topology_.own()[static_cast<std::size_t>(l)];
   const char* how = "has died: its process is gone";
   if (of(l).left == Left::kGaveUp || of(l).left == Left::kClosed) how = "has left the job; see its own error";
   if (of(l).left == Left::kExited) how = "has left the job: its program called exit()";
-  fail<RankGone>("rank ", topology_.rank, " waits for ", comm::describe(collective.header), ", but rank ", rank, " ",
-                 how);
+  fail<RankGone>("rank ", number_of(topology_.local), " waits for ", comm::describe(collective.header), ", but rank ",
+                 number_of(l), " ", how);
 }
 
 bool NodeControl::is_reporter(std::uint64_t round, Moment now) const {
@@ -158,7 +157,7 @@ std::string describe_rank(int rank, ProcessState state, const Position& position
 }
 
 std::string NodeControl::describe(int l) const {
-  const int rank = topology_.own()[static_cast<std::size_t>(l)];
+  const int rank = number_of(l);
   if (of(l).left == Left::kExited) return join_text("rank ", rank, " (its program called exit())");
   if (of(l).left != Left::kNo) return join_text("rank ", rank, " (has left the job)");
   return describe_rank(rank, state_of(l), position_of(l));

@@ -129,6 +129,7 @@ class NodeControl {
   void leave(Left how) const;
 
  private:
+  int number_of(int l) const { return topology_.shown(topology_.own()[static_cast<std::size_t>(l)]); }  // in texts
   std::string describe(int l) const;
   ProcessName process_of(int l) const;
   bool runs(int l) const { return state_of(l) == ProcessState::kRuns; }

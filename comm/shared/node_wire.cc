@@ -133,7 +133,8 @@ bool NodeWire::agrees(const Collective& collective) {
   const Summary summary = one_node() ? meeting_.summary_of_node(round_) : control_.summary();
   direct_ = summary.direct != 0;
   if (!summary.agrees())
-    fail<DisagreementError>(describe_mismatch(summary.header, summary.other, static_cast<int>(summary.differing)));
+    fail<DisagreementError>(
+        describe_mismatch(summary.header, summary.other, shown(0), shown(static_cast<int>(summary.differing))));
   return true;
 }
 
@@ -142,7 +143,7 @@ void NodeWire::note_last_arrival() {
   for (int l = 0; l < control_.ranks(); ++l)
     if (const std::int64_t at = control_.of(l).arrival_ns[round_ % 2].load(std::memory_order_relaxed);
         at > last_arrival_->time)
-      last_arrival_ = Arrival{topology_.own()[bytes(l)], at};
+      last_arrival_ = Arrival{shown(topology_.own()[bytes(l)]), at};
 }
 
 Steps NodeWire::steps(const Collective& collective) {
@@ -168,7 +169,7 @@ void NodeWire::make_region(const Collective& collective) {
   else if (control_.ranks() > 1 && leads())
     std::fprintf(stderr,
                  "syncline: rank %d: no shared memory for %lld bytes per rank (%s): all-reduces copy their data\n",
-                 rank(), static_cast<long long>(collective.bytes), memory_->why().c_str());
+                 shown(rank()), static_cast<long long>(collective.bytes), memory_->why().c_str());
 }
 
 void NodeWire::make_node_memory(const Collective& collective) {
@@ -182,8 +183,8 @@ void NodeWire::make_node_memory(const Collective& collective) {
     why = "there is too little memory";
   }
   if (!why.empty() && leads())
-    std::fprintf(stderr, "syncline: rank %d: no shared memory for variables (%s): each rank keeps its own\n", rank(),
-                 why.c_str());
+    std::fprintf(stderr, "syncline: rank %d: no shared memory for variables (%s): each rank keeps its own\n",
+                 shown(rank()), why.c_str());
 }
 
 NodeBlock NodeWire::take_node_memory() {

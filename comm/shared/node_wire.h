@@ -48,6 +48,8 @@ class NodeWire : public Wire {
 
   int rank() const override { return topology_.rank; }
   int size() const override { return size_; }
+  int shown(int rank) const override { return topology_.shown(rank); }
+  int job_size() const override { return topology_.job.size; }
   void begin(const Collective& collective) override;
   Progress poll(const Collective& collective) override;
   void answer() override;

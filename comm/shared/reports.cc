@@ -81,13 +81,13 @@ Missing Reports::missing(std::uint64_t round) const {
       if (n == topology_.node) continue;
       const auto heard = heard_.find(r);
       if (heard == heard_.end() || network_.now() - heard->second.at > kSilence) {
-        if (awaited.contains(n)) silent.push_back(join_text("rank ", r));
+        if (awaited.contains(n)) silent.push_back(join_text("rank ", topology_.shown(r)));
         continue;
       }
       const Report& report = heard->second.report;
       if (report.round >= round && report.state == ProcessState::kRuns && !report.hangs) continue;
       may_come = may_come && report.state == ProcessState::kRuns && !report.hangs;
-      (report.round < round ? late : stuck).push_back(describe_rank(r, report.state, report.position));
+      (report.round < round ? late : stuck).push_back(describe_rank(topology_.shown(r), report.state, report.position));
     }
   std::string text;
   for (const std::string& part :

@@ -200,16 +200,16 @@ std::string describe_position(const Position& position) {
   return text.str();
 }
 
-std::string describe_mismatch(const Header& first, const Header& other, int rank) {
+std::string describe_mismatch(const Header& first, const Header& other, int first_rank, int rank) {
   SYNCLINE_CHECK(first != other);
   if (has_ended(first) || has_ended(other)) {
-    const auto [ended, goes_on] = has_ended(first) ? std::pair(0, rank) : std::pair(rank, 0);
+    const auto [ended, goes_on] = has_ended(first) ? std::pair(first_rank, rank) : std::pair(rank, first_rank);
     return join_text("the program of rank ", ended, " has ended, while rank ", goes_on, " goes on with ",
                      describe(has_ended(first) ? other : first),
                      "; every rank must run the same functions in the same order");
   }
   return join_text("ranks disagree about ", name_difference(first, other), " of a collective: ", describe(first),
-                   " on rank 0, but ", describe(other), " on rank ", rank,
+                   " on rank ", first_rank, ", but ", describe(other), " on rank ", rank,
                    "; every rank must run the same functions in the same order on equal graphs");
 }
 

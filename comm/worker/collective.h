@@ -80,8 +80,8 @@ std::string describe(const Header& header);
 // published.
 std::string describe_position(const Position& position);
 
-// The error text for a rank whose header differs from rank 0's: names the difference. If one of their programs has
-// ended, says so.
-std::string describe_mismatch(const Header& first, const Header& other, int rank);
+// The error text for a rank whose header differs from that of the first rank: names the difference. If one of their
+// programs has ended, says so.
+std::string describe_mismatch(const Header& first, const Header& other, int first_rank, int rank);
 
 }  // namespace syncline::comm

@@ -85,6 +85,8 @@ Ticket Worker::submit(const Collective& collective) {
   if (!unfinished()) lazy_bytes_ = 0;
   lazy_bytes_ += collective.bytes;
   slot(ticket) = collective;
+  if (collective.kind == Kind::kBroadcast)
+    slot(ticket).header.root = static_cast<std::uint32_t>(wire_->shown(collective.root));
   submitted_ = ticket;
   if (wants_thread()) wake();
   return ticket;
@@ -147,7 +149,7 @@ void Worker::watch(Standstill& still) {
 }
 
 std::string Worker::describe_wait(Clock::duration waited, const Missing& missing) const {
-  return join_text("rank ", wire_->rank(), " of ", wire_->size(), " has waited ", std::fixed, std::setprecision(1),
+  return join_text(wire_->name(), " has waited ", std::fixed, std::setprecision(1),
                    std::chrono::duration<double>(waited).count(), " s for ", describe(slot(finished_ + 1).header), ": ",
                    missing.text.empty() ? "at least one other rank has not called it" : missing.text);
 }

@@ -64,6 +64,10 @@ class Wire {
   virtual ~Wire() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
+  // The number of a rank in the whole job, and the job's size: texts name the ranks of a group by them.
+  virtual int shown(int rank) const { return rank; }
+  virtual int job_size() const { return size(); }
+  std::string name() const { return join_text("rank ", shown(rank()), " of ", job_size()); }
   // Tells the other ranks about the next collective. `collective` stays the same object until it is finished.
   virtual void begin(const Collective& collective) = 0;
   // Goes on with the begun collective without waiting for other ranks, for about a millisecond. Throws CommError if the

@@ -10,6 +10,17 @@
 
 namespace syncline::comm {
 
+// The text of the error that the call throws; "" if it throws none.
+template <class Error>
+std::string message_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
 // How many of so many neighbouring ranks the left half of their sum has: half of a power of two; else the largest power
 // of two, unless the others are fewer than half of it; then half of it.
 std::size_t left_half(std::size_t ranks);

@@ -29,7 +29,7 @@ TEST(Collective, SaysWhatACollectiveIsFor) {
   const std::vector<Header> headers{make_all_reduce(kernel, buffer, 4, DType::kFloat32, Reduce::kSum).header,
                                     make_all_reduce(bias, buffer, 4, DType::kFloat32, Reduce::kSum).header};
   EXPECT_EQ(describe(headers[0]), "all_reduce of plan 1 step 2 bucket 0 (gradient of kernel), sum of float32 x 4");
-  const std::string text = describe_mismatch(headers[0], headers[1], 1);
+  const std::string text = describe_mismatch(headers[0], headers[1], 0, 1);
   EXPECT_NE(text.find("ranks disagree about the purpose of a collective"), text.npos) << text;
   EXPECT_NE(text.find("(gradient of bias), sum of float32 x 4 on rank 1"), text.npos) << text;
   EXPECT_EQ(names_of(0x12ab), "names of digest 12ab");
@@ -57,7 +57,7 @@ TEST(Collective, RefusesWrongArguments) {
 
 TEST(Collective, NamesARankThatDiffers) {
   EXPECT_EQ(
-      describe_mismatch(make_broadcast({}, buffer, 4, 1, 4).header, make_broadcast({}, buffer, 8, 1, 4).header, 2),
+      describe_mismatch(make_broadcast({}, buffer, 4, 1, 4).header, make_broadcast({}, buffer, 8, 1, 4).header, 0, 2),
       "ranks disagree about the count of a collective: broadcast of plan 0 step 0 bucket 0, 4 bytes from rank 1 "
       "on rank 0, but broadcast of plan 0 step 0 bucket 0, 8 bytes from rank 1 on rank 2; every rank must run "
       "the same functions in the same order on equal graphs");
@@ -70,7 +70,7 @@ TEST(Collective, DescribesWhatItCannotRead) {
   Header swapped = collective.header;
   swapped.what = __builtin_bswap32(swapped.what);
   swapped.plan = __builtin_bswap64(swapped.plan);
-  const std::string text = describe_mismatch(collective.header, swapped, 1);
+  const std::string text = describe_mismatch(collective.header, swapped, 0, 1);
   EXPECT_NE(text.find("another byte order"), std::string::npos) << text;
   EXPECT_NE(text.find("min of float64 x 4 on rank 0"), std::string::npos) << text;
 }

@@ -7,6 +7,8 @@
 #include <thread>
 
 #include "comm/local/local_communicator.h"
+#include "syncline/distributed/ending.h"
+#include "tests/comm/collective_checks.h"
 
 namespace syncline::comm {
 namespace {
@@ -74,6 +76,53 @@ TEST(Reports, NameALateRankAndTheCollectiveGoesOn) {
   EXPECT_NE(text.find(named), text.npos) << text;
   EXPECT_NE(text.find("rank 2 of 3 has waited"), text.npos) << text;
   EXPECT_NE(text.rfind(named), text.find(named)) << "the other node names it too: " << text;
+}
+
+// Also those of a group of a group.
+TEST(Reports, NameRanksOfGroupsByTheirNumbersInTheJob) {
+  testing::internal::CaptureStderr();
+  spawn_ranks(4,
+              [](Communicator& c) {
+                if (c.rank() == 0) return;
+                const auto group = c.group(std::vector<int>{1, 2, 3});
+                std::vector<double> data(4);
+                group->barrier();
+                if (c.rank() == 3) std::this_thread::sleep_for(2500ms);
+                group->wait(group->broadcast({}, data.data(), 8, 1));
+                if (c.rank() == 1) return;
+                auto ended = c.group(std::vector<int>{2, 3});
+                if (c.rank() == 3) ended.reset();
+                else
+                  EXPECT_NE(message_of<RankGone>([&] { ended->barrier(); }).find(", but rank 3 has left the job"),
+                            std::string::npos);
+                const auto pair = group->group(std::vector<int>{1, 2});
+                const std::string text = message_of<DisagreementError>(
+                    [&] { pair->wait(pair->all_reduce({}, data.data(), c.rank(), DType::kFloat64, Reduce::kSum)); });
+                EXPECT_NE(text.find("sum of float64 x 2 on rank 2, but "), text.npos) << text;
+                EXPECT_NE(text.find("sum of float64 x 3 on rank 3;"), text.npos) << text;
+              },
+              {.stall_limit = 300ms, .node_of_rank = {0, 0, 1, 1}});
+  const std::string text = testing::internal::GetCapturedStderr();
+  const std::string named = "8 bytes from rank 2: rank 3 (running) has not called it";
+  EXPECT_NE(text.find("rank 1 of 4 has waited"), text.npos) << text;
+  EXPECT_NE(text.find("rank 2 of 4 has waited"), text.npos) << text;
+  EXPECT_NE(text.find(named), text.npos) << text;
+  EXPECT_NE(text.rfind(named), text.find(named)) << "the other node names it too: " << text;
+}
+
+TEST(Reports, NameASilentRankOfAGroupByItsNumberInTheJob) {
+  testing::internal::CaptureStderr();
+  spawn_ranks(3,
+              [](Communicator& c) {
+                if (c.rank() == 0) return;
+                const auto pair = c.group(std::vector<int>{1, 2});
+                if (c.rank() == 2) std::this_thread::sleep_for(1s);
+                pair->barrier();
+              },
+              {.stall_limit = 300ms, .node_of_rank = {0, 0, 1}});
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_NE(text.find("rank 1 of 3 has waited"), text.npos) << text;
+  EXPECT_NE(text.find("rank 2 of another node does not answer"), text.npos) << text;
 }
 
 // Nodes meet in rounds, so most of them do not wait for the late node itself. All name it, and it alone.

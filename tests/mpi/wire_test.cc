@@ -95,6 +95,18 @@ TEST(Wire, EndOfAGroupHoldsNobodyUp) {
   }
 }
 
+TEST(Wire, AGroupsErrorNamesItsRanksInTheJob) {
+  const auto world = make({});
+  const int last = world->size() - 1;
+  if (world->rank() < last - 1) return;
+  const auto pair = world->group(std::vector<int>{last - 1, last});
+  std::vector<double> data(static_cast<std::size_t>(last) + 1);
+  const std::string text = message_of<DisagreementError>(
+      [&] { pair->wait(pair->all_reduce({}, data.data(), world->rank() + 1, DType::kFloat64, Reduce::kSum)); });
+  EXPECT_NE(text.find(join_text(" x ", last, " on rank ", last - 1, ", but")), text.npos) << text;
+  EXPECT_NE(text.find(join_text(" x ", last + 1, " on rank ", last, ";")), text.npos) << text;
+}
+
 // Open MPI makes a group with messages of its own on the same communicator.
 TEST(Wire, AGroupTakesNoNote) {
   const auto world = make({.share_memory = false});
