@@ -121,7 +121,6 @@ std::pair<MpiHandle, bool> number_by_machine(MpiHandle world, const MpiHandle& m
 std::unique_ptr<Wire> maybe_with_nccl(std::unique_ptr<Wire> wire, const MpiOptions& options) {
   if (options.nccl == UseNccl::kNever) return wire;
   NcclOptions nccl = read_nccl_environment(options.launch);
-  nccl.required = true;
   nccl.limit = 0.9 * options.worker.wait_limit;
   nccl.tell = [](const std::string& line) { std::fprintf(stderr, "syncline: %s\n", line.c_str()); };
   nccl.tells_choice = options.verbose && wire->rank() == 0;

@@ -94,7 +94,6 @@ std::string name_nccl_version(int version) {
 
 NcclAvailability look_for_gpus(const NcclOptions& options, NcclLibrary& library) {
   NcclAvailability found;
-  found.required = options.required ? 1 : 0;
   found.many_ranks_a_gpu = options.many_ranks_a_gpu ? 1 : 0;
   found.multicast_forced = options.multicast_forced ? 1 : 0;
   const std::array settings{options.smallest_bytes, options.piece_bytes, std::int64_t{options.slots}};
@@ -108,29 +107,21 @@ NcclAvailability look_for_gpus(const NcclOptions& options, NcclLibrary& library)
   return found;
 }
 
-NcclDecision decide_on_nccl(std::span<const NcclAvailability> ranks) {
-  for (std::size_t r = 1; r < ranks.size(); ++r) {
-    if (ranks[r].required != ranks[0].required)
-      fail<DisagreementError>("NCCL: it is required on rank ", ranks[r].required != 0 ? r : 0, ", but not on rank ",
-                              ranks[r].required != 0 ? 0 : r, "; give all ranks the same SYNCLINE_TRANSPORT");
+std::string check_nccl(std::span<const NcclAvailability> ranks) {
+  for (std::size_t r = 1; r < ranks.size(); ++r)
     if (ranks[r].settings != ranks[0].settings)
       fail<DisagreementError>("NCCL: ranks 0 and ", r, " have different piece sizes; give all ranks the same options");
-  }
-  const bool required = ranks[0].required != 0;
   std::string obstacle = find_obstacle(ranks);
   std::string shared;
   if (obstacle.empty()) shared = find_shared_gpu(ranks);
   if (!shared.empty()) {
     const std::string refusal = find_refusal_to_share(ranks);
     if (!refusal.empty()) obstacle = shared + "; " + refusal;
-    else if (!required) obstacle = shared + ", where NCCL is slower than the other transports";
   }
-  if (!obstacle.empty() && required)
+  if (!obstacle.empty())
     fail<CommError>("NCCL: cannot be used: ", obstacle,
                     "; start as many ranks as there are GPUs, or set SYNCLINE_TRANSPORT=auto");
-  if (!obstacle.empty()) return {false, obstacle};
-  return {true,
-          "NCCL " + name_nccl_version(ranks[0].version) + (shared.empty() ? ", one GPU per rank" : "; " + shared)};
+  return "NCCL " + name_nccl_version(ranks[0].version) + (shared.empty() ? ", one GPU per rank" : "; " + shared);
 }
 
 }  // namespace syncline::comm

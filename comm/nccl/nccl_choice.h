@@ -1,4 +1,4 @@
-// Whether the ranks use NCCL. Every rank reports what it has, and every rank derives the same decision from the
+// Whether the ranks can use NCCL. Every rank reports what it has, and every rank derives the same answer from the
 // reports.
 #pragma once
 
@@ -15,9 +15,8 @@ namespace syncline::comm {
 
 // One rank's report to the others: plain bytes.
 struct NcclAvailability {
-  std::uint32_t usable = 0;    // the libraries and a GPU are available
-  std::uint32_t required = 0;  // from the options, like the next three
-  std::uint32_t many_ranks_a_gpu = 0;
+  std::uint32_t usable = 0;            // the libraries and a GPU are available
+  std::uint32_t many_ranks_a_gpu = 0;  // from the options, like the next two
   std::uint32_t multicast_forced = 0;
   std::uint64_t settings = 0;  // digest of the options that must be equal on all ranks
   std::int32_t version = 0;    // NCCL's: 22809 is 2.28.9
@@ -32,14 +31,9 @@ static_assert(std::is_trivially_copyable_v<NcclAvailability>);
 // why_not holds the reason if something is missing. Fills `library` if usable.
 NcclAvailability look_for_gpus(const NcclOptions& options, NcclLibrary& library);
 
-struct NcclDecision {
-  bool use = false;
-  std::string why;  // "NCCL 2.28.9, one GPU per rank", or why not
-};
-
-// Takes the reports of all ranks, in rank order. Throws CommError if NCCL is required and cannot be used,
-// DisagreementError if the ranks' settings differ.
-NcclDecision decide_on_nccl(std::span<const NcclAvailability> ranks);
+// Takes the reports of all ranks, in rank order. Returns "NCCL 2.28.9, one GPU per rank". Throws CommError if NCCL
+// cannot be used, DisagreementError if the ranks' settings differ.
+std::string check_nccl(std::span<const NcclAvailability> ranks);
 
 // 22809 -> "2.28.9"
 std::string name_nccl_version(int version);

@@ -11,8 +11,7 @@
 namespace syncline::comm {
 
 struct NcclOptions {
-  bool required = false;  // fail without NCCL. false: use NCCL if each rank has its own GPU.
-  int local_rank = 0;     // selects the GPU
+  int local_rank = 0;  // selects the GPU
   // Names or paths of the libraries; "": the usual ones.
   std::string nccl_library = {};
   std::string cudart_library = {};

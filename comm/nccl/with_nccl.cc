@@ -25,9 +25,10 @@ class Start {
  public:
   Start(Wire& wire, const NcclOptions& options) : wire_(wire), options_(options) {}
 
-  // The connected device, or null with the reason in why().
+  // The connected device.
   std::shared_ptr<NcclDevice> run();
-  const std::string& why() const { return why_; }
+  // "NCCL 2.28.9, one GPU per rank"
+  const std::string& what() const { return what_; }
 
  private:
   // Every rank's value, in rank order.
@@ -100,7 +101,7 @@ class Start {
   Wire& wire_;
   const NcclOptions& options_;
   NcclUniqueId id_{};
-  std::string why_;
+  std::string what_, why_;  // why_: the error of a failed start
   bool stalled_ = false;
 };
 
@@ -122,10 +123,7 @@ bool Start::connect(NcclDevice& device) {
 std::shared_ptr<NcclDevice> Start::run() {
   NcclLibrary library{};
   const NcclAvailability mine = look_for_gpus(options_, library);
-  const NcclDecision decision = decide_on_nccl(exchange(mine));
-  why_ = decision.why;
-  if (!decision.use) return nullptr;
-
+  what_ = check_nccl(exchange(mine));
   auto device = std::make_shared<NcclDevice>(library, mine, wire_);
   try {
     if (connect(*device)) return device;
@@ -135,9 +133,8 @@ std::shared_ptr<NcclDevice> Start::run() {
   }
   const std::string problem = NcclDevice::end(std::move(device), /*clean=*/false, options_.limit, options_.abort_limit);
   if (!problem.empty()) why_ += "; aborted, with an error: " + problem;
-  if (options_.required && stalled_) fail<StallError>(why_);
-  if (options_.required) fail<CommError>(why_);
-  return nullptr;
+  if (stalled_) fail<StallError>(why_);
+  fail<CommError>(why_);
 }
 
 void check_options(const NcclOptions& options) {
@@ -158,9 +155,7 @@ std::unique_ptr<Wire> with_nccl(std::unique_ptr<Wire> inner, const NcclOptions& 
     if (!inner->close(/*clean=*/false)) static_cast<void>(inner.release());
     throw;
   }
-  if (options.tell && options.tells_choice)
-    options.tell((device == nullptr ? "NCCL is not used: " : "large all-reduces use ") + start.why());
-  if (device == nullptr) return inner;
+  if (options.tell && options.tells_choice) options.tell("large all-reduces use " + start.what());
   return std::make_unique<NcclWire>(std::move(inner), std::move(device), options);
 }
 

@@ -1,4 +1,4 @@
-// with_nccl: adds NCCL for large all-reduces to a wire, if all ranks can use it.
+// with_nccl: adds NCCL for large all-reduces to a wire.
 #pragma once
 
 #include <memory>
@@ -9,9 +9,8 @@
 namespace syncline::comm {
 
 // Collective, before any other collective of the wire. The ranks exchange reports, make the same decision and start
-// NCCL together. Returns `inner` itself if NCCL is not used. Without options.required, a start that fails on one rank
-// makes all ranks continue without NCCL. Otherwise a failed start throws CommError on every rank. If a rank does not
-// come, throws StallError. `inner` is closed before either is thrown.
+// NCCL together. If a rank cannot use NCCL or its start fails, throws CommError on every rank. If a rank does not come,
+// throws StallError. `inner` is closed before either is thrown.
 std::unique_ptr<Wire> with_nccl(std::unique_ptr<Wire> inner, const NcclOptions& options);
 
 }  // namespace syncline::comm

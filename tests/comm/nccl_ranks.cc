@@ -11,8 +11,7 @@
 namespace syncline::comm {
 
 NcclOptions stand_in_options() {
-  return {.required = true,
-          .nccl_library = SYNCLINE_STAND_IN,
+  return {.nccl_library = SYNCLINE_STAND_IN,
           .cudart_library = SYNCLINE_STAND_IN,
           .limit = std::chrono::seconds(20),
           .smallest_bytes = kSmallBytes + 1,

@@ -11,7 +11,7 @@
 
 namespace syncline::comm {
 
-// The stand-in as a required NCCL, with small pieces, so that little data makes many pieces.
+// The stand-in as NCCL, with small pieces, so that little data makes many pieces.
 NcclOptions stand_in_options();
 
 struct RankEnd {

@@ -94,30 +94,21 @@ TEST_F(Nccl, SlowRankIsWaitedForBeforeTheDeadlineRuns) {
   for (const RankEnd& end : ends) EXPECT_EQ(end.error, "");
 }
 
-TEST_F(Nccl, AutomaticTakesAGpuARank) {
-  NcclOptions options = stand_in_options();
-  options.required = false;
-  for (const RankEnd& end : run_nccl_ranks(3, options, [](Communicator& c) { check_sum(c, kCount); })) {
-    EXPECT_EQ(end.error, "");
-    EXPECT_EQ(end.told, "large all-reduces use NCCL 2.28.9, one GPU per rank\n");
-  }
+TEST_F(Nccl, TakesAGpuARank) {
+  run(3, [](Communicator& c) { check_sum(c, kCount); });
   EXPECT_EQ(calls_of("ncclAllReduce"), 3 * 6);
 }
 
-// `auto` reports the reason; if NCCL is required, the reason is an error. Both come before the start of NCCL.
+// The error comes before the start of NCCL.
 void expect_refusal(const Behaviour& behaviour, const NcclOptions& options, const std::string& reason) {
   SCOPED_TRACE(reason);
-  for (const bool required : {false, true}) {
-    stand_in::start_over(behaviour);
-    NcclOptions own = options;
-    own.required = required;
-    for (const RankEnd& end : run_nccl_ranks(2, own, [](Communicator& c) { check_sum(c, kCount); })) {
-      EXPECT_EQ(end.comm, required) << end.error;
-      EXPECT_NE((required ? end.error : end.told).find(reason), std::string::npos) << end.error << end.told;
-      EXPECT_EQ(end.told.find("NCCL is not used: ") == 0, !required) << end.told;
-    }
-    EXPECT_EQ(calls_of("ncclCommInitRankConfig"), 0);
+  stand_in::start_over(behaviour);
+  for (const RankEnd& end : run_nccl_ranks(2, options, [](Communicator& c) { check_sum(c, kCount); })) {
+    EXPECT_TRUE(end.comm) << end.error;
+    EXPECT_NE(end.error.find(reason), std::string::npos) << end.error << end.told;
+    EXPECT_EQ(end.told, "");
   }
+  EXPECT_EQ(calls_of("ncclCommInitRankConfig"), 0);
 }
 
 TEST_F(Nccl, RefusesWhatCannotBe) {
@@ -145,9 +136,6 @@ TEST_F(Nccl, RanksShareAGpuWhereNcclAllowsIt) {
     EXPECT_NE(end.told.find("NCCL 2.30.7; ranks 0 and 1 share the GPU"), std::string::npos) << end.told;
   }
   EXPECT_GT(calls_of("ncclAllReduce"), 0);
-  options.required = false;  // allowed, but `auto` does not choose it
-  for (const RankEnd& end : run_nccl_ranks(2, options, [](Communicator& c) { check_sum(c, kCount); }))
-    EXPECT_NE(end.told.find("where NCCL is slower than the other transports"), std::string::npos) << end.told;
   unsetenv("NCCL_MULTI_RANK_GPU_ENABLE");
 }
 
@@ -156,20 +144,21 @@ NcclAvailability on(std::uint64_t node, char gpu) {
 }
 
 TEST(NcclChoice, EqualAddressesOnTwoNodesAreTwoGpus) {
-  EXPECT_TRUE(decide_on_nccl(std::array{on(1, 'a'), on(1, 'b'), on(2, 'a'), on(2, 'b')}).use);
-  EXPECT_FALSE(decide_on_nccl(std::array{on(1, 'a'), on(1, 'b'), on(2, 'a'), on(2, 'a')}).use);
+  EXPECT_EQ(check_nccl(std::array{on(1, 'a'), on(1, 'b'), on(2, 'a'), on(2, 'b')}), "NCCL 2.28.9, one GPU per rank");
+  EXPECT_EQ(message_of<CommError>([] {
+              check_nccl(std::array{on(1, 'a'), on(1, 'b'), on(2, 'a'), on(2, 'a')});
+            }).find("NCCL: cannot be used: ranks 2 and 3 share the GPU a of one node; "),
+            0u);
 }
 
 TEST(NcclChoice, RanksMustFitTogether) {
   std::array ranks{on(1, 'a'), on(1, 'b')};
   ranks[1].version = 23007;
-  EXPECT_EQ(decide_on_nccl(ranks).why,
-            "rank 0 has NCCL 2.28.9, rank 1 has NCCL 2.30.7; install one version on all nodes");
-  ranks[1].required = 1;
-  EXPECT_THROW(decide_on_nccl(ranks), DisagreementError);
-  ranks[1].required = 0;
+  EXPECT_EQ(message_of<CommError>([&] { check_nccl(ranks); }),
+            "NCCL: cannot be used: rank 0 has NCCL 2.28.9, rank 1 has NCCL 2.30.7; install one version on all nodes; "
+            "start as many ranks as there are GPUs, or set SYNCLINE_TRANSPORT=auto");
   ranks[1].settings = 7;
-  EXPECT_THROW(decide_on_nccl(ranks), DisagreementError);
+  EXPECT_THROW(check_nccl(ranks), DisagreementError);
 }
 
 TEST(NcclChoice, ReadsTheEnvironment) {
