@@ -225,8 +225,10 @@ Bindings FunctionPlans::bind_feeds(const Planned& planned, CompileRequest& reque
     request.feeds.push_back(feed);
     bindings[leaf] = is_static_[i] ? scalar(planned.key.static_arguments[next++] ? 1 : 0, leaf.dtype()) : feed;
   }
-  // A learning phase that is not fed means testing.
-  for (const Expr& phase : phases_) bindings.try_emplace(phase, scalar(0, DType::kBool));
+  // A learning phase that is not fed means testing. The one that is fed counts for those from before Session::clear.
+  const auto fed = std::ranges::find_if(fed_.leaves(), Session::is_learning_phase);
+  const Expr phase_value = fed == fed_.leaves().end() ? scalar(0, DType::kBool) : bindings.at(*fed);
+  for (const Expr& phase : phases_) bindings.try_emplace(phase, phase_value);
   return bindings;
 }
 

@@ -208,7 +208,16 @@ class Assigner {
 
   // How many operands of a task read a value: the value, views and strided views.
   int reads_of(const Task& task, const Expr& base) const {
-    const auto looks_at = [&](const Expr& read) { return local_.resolve(read).base == base; };
+    return count_reads(task, [&](const Expr& read_base) { return read_base == base; });
+  }
+  // The same for a buffer, which has several bases where a part is computed within what is gathered from all parts.
+  int reads_in(const Task& task, int buffer) const {
+    return count_reads(
+        task, [&](const Expr& base) { return memory_.has(base) && memory_.locate(base, local_).buffer == buffer; });
+  }
+  template <class Counts>
+  int count_reads(const Task& task, Counts counts) const {
+    const auto looks_at = [&](const Expr& read) { return counts(local_.resolve(read).base); };
     const auto cut_from = [&](const Expr& view) { return looks_at(view.input(0)); };
     return static_cast<int>(std::count_if(task.reads.begin(), task.reads.end(), looks_at) +
                             std::count_if(task.strided_views.begin(), task.strided_views.end(), cut_from));
@@ -250,7 +259,7 @@ class Assigner {
       const Buffer& buffer = memory_[at.buffer];
       if (at.offset != 0 || buffer.kind != Buffer::kArena || buffer.life.last != t || buffer.life.first >= t) continue;
       if (local_.meta(read).shape != local_.meta(value).shape || local_.bytes(read) != local_.bytes(value)) continue;
-      if (static_cast<std::int64_t>(buffer.life.bytes) != local_.bytes(value) || reads_of(task, place.base) != 1)
+      if (static_cast<std::int64_t>(buffer.life.bytes) != local_.bytes(value) || reads_in(task, at.buffer) != 1)
         continue;
       return at.buffer;
     }

@@ -91,6 +91,22 @@ def test_learning_phase():
     assert K.is_tensor(K.learning_phase())
 
 
+def test_a_phase_from_before_clear_session_is_the_one_that_is_fed():
+    x = K.placeholder((None,))
+    y = K.in_train_phase(x * 2, x)
+    K.clear_session()
+    f = K.function([x, K.learning_phase()], [y])
+    assert f([[3.0], 1])[0] == 6 and f([[3.0], 0])[0] == 3
+
+
+def test_the_phase_within_and_before_a_loop():
+    x = K.placeholder((None, 2, 1))
+    for inputs, factor in (K.in_train_phase(x * 2, x), lambda e: e), (x, lambda e: K.in_train_phase(e * 2, e) + 0), (x, lambda e: e):
+        last, _, _ = K.rnn(lambda e, states: (factor(e), [factor(e) + states[0]]), inputs, [K.zeros((1, 1))])
+        depends = K.function([x, K.learning_phase()], [last])([np.ones((1, 2, 1)), 1])[0].item() == 2
+        assert last._uses_learning_phase == depends
+
+
 def test_names():
     K.clear_session()
     with K.name_scope("dense_1"):

@@ -41,6 +41,16 @@ TEST(SplitValues, MeansAndSums) {
   expect_same_value(kBatch, [](const Expr& x) { return logsumexp(x, {0}); });
 }
 
+// With one row a rank, a rank's part has the shape of a pair's row, and lies within what is gathered.
+TEST(SplitValues, DistancesOfAllPairs) {
+  for (const std::int64_t rows : {2, 3, 4})
+    for (const std::int64_t size : {3, 2048})
+      expect_same_value(random_doubles({rows, size}, 5), [](const Expr& x) {
+        const Expr t = tanh(x);
+        return sum(abs(expand_dims(t, 0) - expand_dims(t, 1)), {2});
+      });
+}
+
 TEST(SplitValues, SumsOfIntegers) {
   expect_same_value(
       random_ints({11, 2}, 100, 3), [](const Expr& x) { return sum(x); }, 0);

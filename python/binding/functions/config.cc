@@ -3,6 +3,9 @@
 
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
+#include <span>
+
 #include "python/binding/binding.h"
 #include "python/binding/conversion.h"
 #include "python/binding/running.h"
@@ -54,6 +57,11 @@ void bind_config(nb::module_& m) {
   m.def("clear_session", &clear_session);
   m.def("manual_variable_initialization", nb::overload_cast<bool>(&manual_variable_initialization));
   m.def("learning_phase", [] { return tensor(learning_phase()); });
+  m.def("depends_on_phase", [](const Tensor& x) {
+    const auto nodes = nodes_under(std::span(&x.expr, 1));
+    return std::any_of(nodes.begin(), nodes.end(),
+                       [](const auto& node) { return Session::is_learning_phase(Expr(node)); });
+  });
   m.def("unique_name", [](const std::string& prefix) { return Session::current().unique_name(prefix); });
 }
 

@@ -48,17 +48,15 @@ def rnn(
         >>> K.eval(outputs)[0, :, 0]
         array([1., 3., 6.], dtype=float32)
     """
-    phase = [False]
 
     def iteration(x, states):
         output, new_states = step_function(x, states)
-        phase[0] = phase[0] or getattr(output, "_uses_learning_phase", False)
         return output, list(new_states)
 
     last_output, outputs, new_states = _core.rnn(
         iteration, inputs, list(initial_states), bool(go_backwards), mask, constants, bool(unroll), input_length
     )
-    last_output._uses_learning_phase = phase[0]
+    last_output._uses_learning_phase = _core.depends_on_phase(last_output)
     return last_output, outputs, new_states
 
 
