@@ -97,7 +97,8 @@ void refuse_missing_chunks(hid_t dataset, const Shape& shape, const Hdf5Location
     const auto size = static_cast<hsize_t>(shape[axis]), step = chunk[static_cast<std::size_t>(axis)];
     needed *= (size + step - 1) / step;
   }
-  checked(H5Dget_num_chunks(dataset, H5S_ALL, &written), location, "count the chunks");
+  const Hdf5Handle space = checked(H5Dget_space(dataset), H5Sclose, location, "read the dataset's shape");
+  checked(H5Dget_num_chunks(dataset, space.get(), &written), location, "count the chunks");
   if (written < needed)
     fail_at(location, join_text("is short of data: ", written, " of its ", needed, " chunks were written"));
 }

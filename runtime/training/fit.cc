@@ -130,16 +130,10 @@ Logs Fit::averages() const {
 Ended Fit::run() {
   stopping_ = paused_ = false;
   before_evaluate_.reset();
-  const auto tell = [&](const std::exception& error) {
-    for (Callback* callback : options_.callbacks) callback->on_failure(*this, error);
-  };
   try {
     train();
   } catch (const std::exception& error) {
-    tell(error);
-    throw;
-  } catch (...) {
-    tell(Error("an exception that is not a std::exception"));
+    for (Callback* callback : options_.callbacks) callback->on_failure(*this, error);
     throw;
   }
   return paused_ ? Ended::kPaused : Ended::kFinished;

@@ -83,8 +83,8 @@ class Fit {
   // The means over the epoch's rows so far, including those before a resume.
   Logs averages() const;
 
-  // Trains to the end, or until stop() or pause(). If a step or a callback throws, every callback's on_failure runs and
-  // the exception is rethrown; the state is then that after the last finished step.
+  // Trains to the end, or until stop() or pause(). If a step or a callback throws a std::exception, every callback's
+  // on_failure runs and the exception is rethrown; the state is then that after the last finished step.
   Ended run();
 
   // For callbacks: run no further step. An epoch whose last step is done is still evaluated and ended.
