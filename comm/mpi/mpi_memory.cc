@@ -21,12 +21,15 @@
 namespace syncline::comm {
 namespace {
 
-// The folder where Open MPI has shared memory, so that its option moves ours too.
-std::string memory_folder() {
-  const LockedMpi mpi;
-  std::array<char, 4096> text{};
-  mpi->control_variable("osc_sm_backing_directory", text.data(), static_cast<int>(text.size()));
-  return text[0] != '\0' ? text.data() : "/dev/shm";
+// The folder where Open MPI has shared memory, so that its option moves ours too. Reading an option takes MPI 0.1 s.
+const std::string& memory_folder() {
+  static const std::string folder = [] {
+    const LockedMpi mpi;
+    std::array<char, 4096> text{};
+    mpi->control_variable("osc_sm_backing_directory", text.data(), static_cast<int>(text.size()));
+    return std::string(text[0] != '\0' ? text.data() : "/dev/shm");
+  }();
+  return folder;
 }
 
 // A file for memory. Its name, if this rank has made one, and its descriptor end with the object.
@@ -111,7 +114,7 @@ StallWatch MpiMemory::watch() const {
 
 // Whether a file of `needed` bytes fits, on all ranks of the node.
 bool MpiMemory::has_room(std::size_t needed) {
-  const std::string directory = memory_folder();
+  const std::string& directory = memory_folder();
   struct statvfs room {};
   const bool known = ::statvfs(directory.c_str(), &room) == 0;
   const std::size_t free_bytes = known ? room.f_bavail * room.f_frsize : needed;
