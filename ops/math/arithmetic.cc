@@ -257,10 +257,8 @@ Expr minimum(const Expr& x, const Expr& y) { return apply<Minimum>({x, y}); }
 Expr pow(const Expr& x, const Expr& a) { return apply<Pow>({x, a}); }
 Expr pow(const Expr& x, double a) { return pow(x, scalar_like(a, x)); }
 Expr scalar_like(double value, const Expr& x) {
-  if (is_floating(x.dtype())) return scalar(value, x.dtype());
-  const bool fits =
-      x.dtype() == DType::kBool ? value == 0 || value == 1 : std::isfinite(value) && value == std::trunc(value);
-  if (!fits)
+  if (!is_integer(x.dtype())) return scalar(value, x.dtype());
+  if (!std::isfinite(value) || value != std::trunc(value))
     fail<DTypeError>("the number ", value, " cannot be used with a tensor of ", x.dtype(),
                      "; cast the tensor to a floating dtype first");
   const double wrapped =

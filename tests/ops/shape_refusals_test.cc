@@ -52,13 +52,6 @@ TEST(Refusals, Bias) {
       "give a vector with one value per channel");
 }
 
-TEST(Refusals, NumbersBesideBool) {
-  const Expr mask = of_shape({2}, DType::kBool);
-  expect_refused<DTypeError>([&] { mask * 0.5; }, "the number 0.5 cannot be used with a tensor of bool");
-  expect_refused<DTypeError>([&] { mask * 2.0; }, "the number 2 cannot be used with a tensor of bool");
-  mask * 1.0;
-}
-
 // A gradient that is missing is an empty expression.
 TEST(Refusals, EmptyExpressions) {
   const Expr x = of_shape({2}), none;
