@@ -177,6 +177,30 @@ def test_seeds_are_rank_0s():
     np.testing.assert_allclose(together, alone, rtol=1e-5)
 
 
+SHUFFLED = """
+import keras, numpy as np
+from syncline import distributed
+
+class Plots(keras.callbacks.Callback):
+    def on_epoch_end(self, epoch, logs):
+        if distributed.rank() == 0:
+            np.random.choice(100, 5)
+
+np.random.seed(3)
+x = np.random.rand(24, 4)
+model = keras.Sequential([keras.layers.Dense(1, input_shape=(4,))])
+model.compile(keras.optimizers.SGD(0.5), "mse")
+history = model.fit(x, x.sum(axis=1), batch_size=4, epochs=4, verbose=0, callbacks=[Plots()])
+print(*history.history["loss"])
+"""
+
+
+def test_a_callback_of_one_rank_may_draw():
+    together, alone = ([float(loss) for loss in run(ranks, SHUFFLED).split()] for ranks in (2, 0))
+    assert len(alone) == 4
+    np.testing.assert_allclose(together, alone, rtol=1e-4)
+
+
 def test_the_range_of_integers_may_be_beyond_their_dtype():
     drawn = K.eval(K.random_uniform((5000,), K.constant(-100, "int8"), K.constant(100, "int8"), dtype="int8"))
     assert drawn.min() < -90 and drawn.max() > 90 and -100 <= drawn.min() and drawn.max() < 100

@@ -273,8 +273,20 @@ def _queues(module):
     module.random = _Random()
 
 
+def _aligned_epochs(fit_loop):
+    """Each epoch's shuffle draws from rank 0's random state, also if a callback has drawn on some ranks only."""
+    from keras.callbacks import LambdaCallback
+
+    @functools.wraps(fit_loop)
+    def loop(*arguments, callbacks=None, **keywords):
+        last = LambdaCallback(on_epoch_begin=lambda epoch, logs: epoch and _follows() and ranks.align_random_states())
+        return fit_loop(*arguments, callbacks=[*(callbacks or ()), last], **keywords)
+
+    return loop
+
+
 def _arrays(module):
-    module.fit_loop = _in_loop(module.fit_loop, threads=False)
+    module.fit_loop = _in_loop(_aligned_epochs(module.fit_loop), threads=False)
     for name in ("test_loop", "predict_loop"):
         setattr(module, name, _in_loop(getattr(module, name), threads=False, draws=False))
 
