@@ -2,6 +2,7 @@
 
 #include "ops/control/branch.h"
 #include "ops/control/loop_build.h"
+#include "ops/graph/deferred.h"
 #include "syncline/backend/control.h"
 #include "syncline/backend/core.h"
 #include "syncline/backend/math.h"
@@ -42,6 +43,28 @@ Expr checked_mask(const Expr& mask, const Expr& inputs) {
   return flat.dtype() == DType::kBool ? flat : cast(flat, DType::kBool);
 }
 
+// The same for sizes that come with the feeds: a mask of one sample must not be broadcast over many.
+Expr checked_mask_of_feeds(const Expr& mask, const Expr& inputs) {
+  Meta of_mask = checked_mask(mask, inputs).meta();
+  for (const int axis : {0, 1})
+    if (of_mask.shape[axis] < 0) of_mask.shape[axis] = inputs.shape()[axis];
+  return once_known("rnn", {mask, inputs}, of_mask,
+                    [](auto operands) { return checked_mask(operands[0], operands[1]); });
+}
+
+// `inputs` with this number of time steps, which are checked when they are fed.
+Expr of_length(const Expr& inputs, std::int64_t time) {
+  Meta known = inputs.meta();
+  if (known.shape[1] >= 0) return inputs;
+  known.shape[1] = time;
+  return once_known("rnn", {inputs}, known, [time](auto operands) {
+    if (operands[0].shape()[1] != time)
+      fail<ShapeError>("rnn: input_length is ", time, ", but inputs are ", operands[0].shape(),
+                       "; it must be the length of their second axis");
+    return operands[0];
+  });
+}
+
 // a where the mask (samples) is true, otherwise b.
 Expr choose(Expr mask, const Expr& a, const Expr& b) {
   while (mask.ndim() < a.ndim()) mask = expand_dims(mask, -1);
@@ -58,17 +81,17 @@ class Recurrence {
     if (promised < 0 ? options.input_length.has_value() : time >= 0 && promised != time)
       fail<ShapeError>("rnn: input_length is ", promised, ", but inputs are ", inputs.shape(),
                        "; it must be the length of their second axis");
+    if (options.unroll && options.input_length) inputs_ = of_length(inputs, *options.input_length);
     if (!options.mask) return;
     if (states.empty())
       fail<ValueError>(
           "rnn: a mask is given without initial states; a masked time step keeps the previous states, so give initial "
           "states");
-    mask_ = checked_mask(options.mask, inputs);
+    mask_ = checked_mask_of_feeds(options.mask, inputs_);
   }
 
   RnnResult unrolled() {
-    std::int64_t time = inputs_.shape()[1];
-    if (time < 0) time = options_.input_length.value_or(kUnknown);
+    const std::int64_t time = inputs_.shape()[1];
     if (time == 0) return looped();
     if (time < 0)
       fail<ValueError>("rnn: unroll needs a known number of time steps, but inputs are ", inputs_.shape(),
@@ -155,7 +178,7 @@ class Recurrence {
   }
 
   const RnnStep& step_;
-  const Expr& inputs_;
+  Expr inputs_;
   const std::vector<Expr>& initial_;
   const RnnOptions& options_;
   Expr mask_;

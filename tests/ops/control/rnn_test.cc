@@ -224,6 +224,28 @@ TEST_F(Rnn, TakesTheBranchOfTheLearningPhase) {
   }
 }
 
+// What does not fit is refused when it is fed, with the text of known sizes.
+TEST_F(Rnn, SizesThatComeWithTheFeedsAreChecked) {
+  const Expr x = placeholder({.shape = {kUnknown, kUnknown, 1}, .dtype = DType::kFloat64});
+  const Expr mask = placeholder({.shape = {kUnknown, kUnknown}, .dtype = DType::kBool});
+  const Exprs zero{sum(x, {1}) * 0.0};
+  for (const bool unroll : {false, true}) {
+    const RnnResult r = rnn(&running_sum, x, zero, {.mask = mask, .unroll = unroll, .input_length = 2});
+    Function f({x, mask}, {r.last_output});
+    EXPECT_EQ(f({counted({3, 2, 1}), Array(DType::kBool, Shape{3, 2})})[0].data<double>()[2], 0);
+    EXPECT_NE(message_of<ShapeError>([&] {
+                f({counted({3, 2, 1}), Array(DType::kBool, Shape{1, 2})});
+              }).find("rnn: the mask (1, 2) does not fit inputs (3, 2, 1)"),
+              std::string::npos);
+  }
+  Function f({x}, {rnn(&running_sum, x, zero, {.unroll = true, .input_length = 3}).last_output});
+  EXPECT_EQ(f({counted({1, 3, 1})})[0].item(), 6);
+  EXPECT_NE(message_of<ShapeError>([&] {
+              f({counted({1, 5, 1})});
+            }).find("input_length is 3, but inputs are (1, 5, 1)"),
+            std::string::npos);
+}
+
 // States that change places, and states of both kinds of dtypes that are updated.
 TEST_F(Rnn, StatesMayMove) {
   const Expr x = placeholder({.shape = {2, 5, 2}, .dtype = DType::kFloat64});
