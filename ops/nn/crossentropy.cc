@@ -1,7 +1,10 @@
-// The crossentropies, -sum(target * log(output)) and its variants, composed of other ops.
+// The crossentropies, -sum(target * log(output)) and its variants, composed of other ops. As in TensorFlow, those of a
+// softmax or a sigmoid are computed from its operand, because a probability next to 0 or 1 has no gradient left.
 #include <algorithm>
 #include <functional>
 
+#include "ops/graph/op.h"
+#include "ops/nn/softmax.h"
 #include "syncline/backend/core.h"
 #include "syncline/backend/math.h"
 #include "syncline/backend/nn.h"
@@ -29,8 +32,8 @@ Expr categorical_crossentropy(const Expr& target, const Expr& output, const Cros
     fail<ShapeError>(kName, ": target has shape ", target.shape(), ", output ", output.shape(),
                      "; give a target of the output's shape, or class numbers to sparse_categorical_crossentropy");
   const int axis = wrap_axis(kName, options.axis, output.ndim());
-  if (options.from_logits) {
-    const Expr x = shifted(output, axis);
+  if (const Expr logits = options.from_logits ? output : logits_of_softmax(output, axis)) {
+    const Expr x = shifted(logits, axis);
     const Expr log_probability = x - log(sum(exp(x), {axis}, /*keepdims=*/true));
     return neg(sum(target * log_probability, {axis}));
   }
@@ -43,8 +46,8 @@ Expr sparse_categorical_crossentropy(const Expr& target, const Expr& output, con
   check_output(kName, output);
   const int axis = wrap_axis(kName, options.axis, output.ndim());
   const Expr index = cast(target, DType::kInt64);
-  if (options.from_logits) {
-    const Expr x = shifted(output, axis);
+  if (const Expr logits = options.from_logits ? output : logits_of_softmax(output, axis)) {
+    const Expr x = shifted(logits, axis);
     return log(sum(exp(x), {axis})) - gather_along_axis(x, index, axis);
   }
   // Equal to Keras, which takes the logarithms of the bounded probabilities as logits, but without exp(log(...)).
@@ -54,9 +57,12 @@ Expr sparse_categorical_crossentropy(const Expr& target, const Expr& output, con
 
 Expr binary_crossentropy(const Expr& target, const Expr& output, const BinaryCrossentropyOptions& options) {
   check_output("binary_crossentropy", output);
-  if (options.from_logits) {  // softplus(output) - output * target, without the difference of two nearly equal numbers
-    const Expr up = greater(output, scalar_like(0, output));
-    return softplus(select(up, neg(output), output)) + select(up, output * (1.0 - target), neg(output * target));
+  const bool is_sigmoid = output.op().name == "sigmoid";
+  if (options.from_logits || is_sigmoid) {
+    // softplus(x) - x * target, without the difference of two nearly equal numbers.
+    const Expr& x = options.from_logits ? output : output.input(0);
+    const Expr up = greater(x, scalar_like(0, x));
+    return softplus(select(up, neg(x), x)) + select(up, x * (1.0 - target), neg(x * target));
   }
   // Keras 2.3 adds epsilon a second time; its tests require the resulting values at 0 and 1.
   const Expr p = bounded(output, options.epsilon);

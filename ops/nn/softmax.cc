@@ -175,6 +175,12 @@ SYNCLINE_REGISTER_OP(Softmax)
 
 }  // namespace
 
+Expr logits_of_softmax(const Expr& output, int axis) {
+  const bool is_softmax =
+      output.is<Softmax>() && wrap_axis(Softmax::kName, output.attrs<Softmax::Attrs>().axis, output.ndim()) == axis;
+  return is_softmax ? output.input(0) : Expr{};
+}
+
 Expr softmax(const Expr& x, int axis) { return apply<Softmax>({x}, {axis}); }
 
 }  // namespace syncline

@@ -166,6 +166,17 @@ def test_crossentropy_of_logits_keeps_its_digits():
             np.testing.assert_allclose(loss, true, rtol=rtol, atol=1e-7 if dtype == "float16" else 0)
 
 
+def test_crossentropies_of_softmax_and_sigmoid_keep_their_gradients():
+    x = K.variable([[-50.0, 50.0, 0.0]])
+    for loss, value, gradient in (
+        (K.categorical_crossentropy(K.constant([[1.0, 0.0, 0.0]]), K.softmax(x)), [100], [[-1, 1, 0]]),
+        (K.sparse_categorical_crossentropy(K.constant([0], dtype="int32"), K.softmax(x)), [100], [[-1, 1, 0]]),
+        (K.binary_crossentropy(K.constant([[1.0, 0.0, 1.0]]), K.sigmoid(x)), [[50, 50, np.log(2)]], [[-1, 1, -0.5]]),
+    ):
+        np.testing.assert_allclose(K.eval(loss), value, rtol=1e-6)
+        np.testing.assert_allclose(K.eval(K.gradients(loss, [x])[0]), gradient, rtol=1e-6, atol=1e-20)
+
+
 def test_a_tensor_kept_from_a_body_is_named():
     kept = []
     K.eval(K.map_fn(lambda row: (kept.append(row * 2), row)[1], K.constant([1.0, 2.0])))

@@ -171,7 +171,8 @@ def categorical_crossentropy(
         target: tensor of output's shape and dtype: the true probabilities.
         output: tensor of at least one axis; floating: probabilities, which are divided by their sum and limited to
             [epsilon(), 1 - epsilon()]; logits if from_logits.
-        from_logits: bool: whether `output` holds logits, to which softmax is applied.
+        from_logits: bool: whether `output` holds logits, to which softmax is applied. The logits of an `output` that is
+            the result of softmax are taken anyway.
         axis: int: the axis of the classes; negative ones count from the end.
     Returns:
         Tensor of output's shape without the axis, in its dtype: one value per sample.
@@ -195,7 +196,8 @@ def sparse_categorical_crossentropy(
         target: tensor of output's shape without `axis`, or with 1 there; any dtype: the indices of the true classes.
         output: tensor of at least one axis; floating: probabilities, which are limited to [epsilon(), 1 - epsilon()]
             and divided by their sum; logits if from_logits.
-        from_logits: bool: whether `output` holds logits, to which softmax is applied.
+        from_logits: bool: whether `output` holds logits, to which softmax is applied. The logits of an `output` that is
+            the result of softmax are taken anyway.
         axis: int: the axis of the classes; negative ones count from the end.
     Returns:
         Tensor of output's shape without the axis, in its dtype: one value per sample.
@@ -218,7 +220,8 @@ def binary_crossentropy(target: TensorLike, output: TensorLike, from_logits: boo
         target: tensor of output's shape and dtype: numbers from 0 to 1.
         output: tensor of any shape; floating: probabilities, which are limited to [epsilon(), 1 - epsilon()], and to
             whose logarithms' arguments epsilon is added, as Keras does; logits if from_logits.
-        from_logits: bool: whether `output` holds logits, to which sigmoid is applied.
+        from_logits: bool: whether `output` holds logits, to which sigmoid is applied. The logits of an `output` that is
+            the result of sigmoid are taken anyway.
     Returns:
         Tensor of output's shape and dtype.
     Raises:
