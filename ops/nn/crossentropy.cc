@@ -61,8 +61,8 @@ Expr binary_crossentropy(const Expr& target, const Expr& output, const BinaryCro
   if (options.from_logits || is_sigmoid) {
     // softplus(x) - x * target, without the difference of two nearly equal numbers.
     const Expr& x = options.from_logits ? output : output.input(0);
-    const Expr up = greater(x, scalar_like(0, x));
-    return softplus(select(up, neg(x), x)) + select(up, x * (1.0 - target), neg(x * target));
+    const Expr zero = scalar_like(0, x), up = greater_equal(x, zero);
+    return select(up, x, zero) - x * target + softplus(select(up, neg(x), x));
   }
   // Keras 2.3 adds epsilon a second time; its tests require the resulting values at 0 and 1.
   const Expr p = bounded(output, options.epsilon);
