@@ -1,8 +1,5 @@
 // The crossentropies, -sum(target * log(output)) and its variants, composed of other ops. As in TensorFlow, those of a
 // softmax or a sigmoid are computed from its operand, because a probability next to 0 or 1 has no gradient left.
-#include <algorithm>
-#include <functional>
-
 #include "ops/graph/op.h"
 #include "ops/nn/softmax.h"
 #include "syncline/backend/core.h"
@@ -28,17 +25,15 @@ Expr shifted(const Expr& logits, int axis) { return logits - stop_gradient(max(l
 Expr categorical_crossentropy(const Expr& target, const Expr& output, const CrossentropyOptions& options) {
   constexpr std::string_view kName = "categorical_crossentropy";
   check_output(kName, output);
-  if (!std::ranges::equal(target.shape(), output.shape(), std::not_fn(sizes_differ)))
-    fail<ShapeError>(kName, ": target has shape ", target.shape(), ", output ", output.shape(),
-                     "; give a target of the output's shape, or class numbers to sparse_categorical_crossentropy");
   const int axis = wrap_axis(kName, options.axis, output.ndim());
+  const int at = axis - output.ndim();  // from the end, because a target of more axes adds axes in front
   if (const Expr logits = options.from_logits ? output : logits_of_softmax(output, axis)) {
-    const Expr x = shifted(logits, axis);
-    const Expr log_probability = x - log(sum(exp(x), {axis}, /*keepdims=*/true));
-    return neg(sum(target * log_probability, {axis}));
+    const Expr x = shifted(logits, at);
+    const Expr log_probability = x - log(sum(exp(x), {at}, /*keepdims=*/true));
+    return neg(sum(target * log_probability, {at}));
   }
-  const Expr probability = output / sum(output, {axis}, /*keepdims=*/true);
-  return neg(sum(target * log(bounded(probability, options.epsilon)), {axis}));
+  const Expr probability = output / sum(output, {at}, /*keepdims=*/true);
+  return neg(sum(target * log(bounded(probability, options.epsilon)), {at}));
 }
 
 Expr sparse_categorical_crossentropy(const Expr& target, const Expr& output, const CrossentropyOptions& options) {

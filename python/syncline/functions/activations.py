@@ -178,7 +178,7 @@ def categorical_crossentropy(
         Tensor of output's shape without the axis, in its dtype: one value per sample.
     Raises:
         TypeError: the dtypes differ or are not floating, or `axis` is not an int.
-        ValueError: the shapes differ, there is no such axis, or a tensor is sparse.
+        ValueError: the shapes do not broadcast, there is no such axis, or a tensor is sparse.
     See: ops/nn/crossentropy.cc
     Example:
         >>> K.eval(K.categorical_crossentropy([[0., 1.]], [[0.5, 0.5]])).round(3)

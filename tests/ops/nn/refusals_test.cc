@@ -32,17 +32,6 @@ TEST(Refusals, Losses) {
   expect_refused<ShapeError>([&] { in_top_k(output, of_shape({5, 1}, DType::kInt32), 1); }, "(batch, classes)");
 }
 
-TEST(Refusals, TargetsThatOnlyBroadcast) {
-  for (const Shape& shape : {Shape{2, 1}, Shape{3}, Shape{1, 3}, Shape{4, 2, 3}})
-    for (const bool logits : {false, true})
-      expect_refused<ShapeError>(
-          [&] {
-            categorical_crossentropy(of_shape(shape), of_shape({2, 3}), {logits});
-          },
-          "categorical_crossentropy: target has shape");
-  categorical_crossentropy(of_shape({kUnknown, 3}), of_shape({2, kUnknown}));
-}
-
 TEST(Refusals, AnIndexOutsideItsLane) {
   const Expr e = gather_along_axis(of_shape({2, 3}), of_shape({2}, DType::kInt32)).input(1);
   const std::int32_t index[2] = {0, 3};
