@@ -30,7 +30,10 @@ Expr categorical_crossentropy(const Expr& target, const Expr& output, const Cros
   if (const Expr logits = options.from_logits ? output : logits_of_softmax(output, axis)) {
     const Expr x = shifted(logits, at);
     const Expr log_probability = x - log(sum(exp(x), {at}, /*keepdims=*/true));
-    return neg(sum(target * log_probability, {at}));
+    const Expr terms = target * log_probability;
+    // A class that is masked by a logit of -inf has no term, as it has none beside a bounded probability.
+    const Expr none = scalar_like(0, target);
+    return neg(sum(options.from_logits ? terms : select(equal(target, none), scalar_like(0, terms), terms), {at}));
   }
   const Expr probability = output / sum(output, {at}, /*keepdims=*/true);
   return neg(sum(target * log(bounded(probability, options.epsilon)), {at}));

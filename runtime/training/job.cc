@@ -14,7 +14,8 @@ JobOptions checked(JobOptions options) {
   const int ranks = options.wire == nullptr ? 1 : options.wire->size();
   if (options.shards < 1 || options.shards > ranks)
     fail<ValueError>("Job: shards is ", options.shards, "; give 1 to ", ranks, ", the number of ranks");
-  options.keep.higher_is_better |= Monitor("Job", options.monitor, options.mode).higher_is_better();
+  options.keep.higher_is_better = Monitor("Job", options.monitor, options.mode).higher_is_better() ||
+                                  (options.mode == Mode::kAuto && options.keep.higher_is_better);
   return options;
 }
 

@@ -135,7 +135,8 @@ void Job::Saves::on_train_begin(Fit& fit) {
   }
   begun_ = true;
   // A resumed training begins with a checkpoint that is on the disk already.
-  if (fit.counts().global_step > 0) saved_ = fit.counts();
+  resumed_.reset();
+  if (fit.counts().global_step > 0) saved_ = resumed_ = fit.counts();
 }
 
 void Job::Saves::begin(const Fit& fit) {
@@ -383,7 +384,7 @@ void Job::Saves::save_now(const Fit& fit) {
   if (is_divided(options_.model))
     fail<IoError>("step ", step, " cannot be saved: the value of a variable is divided over ranks that are gone");
   file_ = folder_.latest();
-  if (saved_ == fit.counts() && counts_of_file() == fit.counts()) return;  // keeps its metric, unknown to other ranks
+  if (resumed_ == fit.counts() && counts_of_file() == fit.counts()) return;  // keeps its metric, which is unknown here
   file_ = saved_file([&] { return folder_.save(checkpoint_of(fit, nullptr, io::Shard{})); });
   const int rank = options_.wire == nullptr ? 0 : options_.wire->rank();
   say(join_text("rank ", rank, " has saved the last finished step, ", step, ", in ", file_));

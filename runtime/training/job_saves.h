@@ -71,8 +71,9 @@ class Job::Saves {
   std::unique_ptr<ShardSaves> shards_;         // null: one file
   std::optional<double> metric_;               // of the epoch that ended at metric_at_
   io::TrainingState metric_at_;
-  std::optional<io::TrainingState> saved_;  // of the last save begun
-  std::string file_;                        // the newest checkpoint; the saver's thread sets it
+  std::optional<io::TrainingState> resumed_;  // where this training began; none: at the beginning
+  std::optional<io::TrainingState> saved_;    // of the last save begun
+  std::string file_;                          // the newest checkpoint; the saver's thread sets it
   struct Words {
     std::int32_t request, shards;
   };

@@ -177,6 +177,13 @@ def test_crossentropies_of_softmax_and_sigmoid_keep_their_gradients():
         np.testing.assert_allclose(K.eval(K.gradients(loss, [x])[0]), gradient, rtol=1e-6, atol=1e-20)
 
 
+def test_a_class_masked_by_minus_infinity_costs_nothing():
+    x = K.variable([[-np.inf, 1.0, 2.0]])
+    loss = K.categorical_crossentropy(K.constant([[0.0, 1.0, 0.0]]), K.softmax(x))
+    np.testing.assert_allclose(K.eval(loss), np.log1p(np.e), rtol=1e-6)
+    np.testing.assert_allclose(K.eval(K.gradients(loss, [x])[0]), [[0, -1 / (1 + np.exp(-1)), 1 / (1 + np.exp(-1))]], rtol=1e-6)
+
+
 def test_a_tensor_kept_from_a_body_is_named():
     kept = []
     K.eval(K.map_fn(lambda row: (kept.append(row * 2), row)[1], K.constant([1.0, 2.0])))

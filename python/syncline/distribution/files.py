@@ -117,6 +117,9 @@ def _end(path, number, watched=(), needed=True, tell=True):
                 _tell_of_names(path)
             return begun
         time.sleep(0.001)
+    if _begun[number] == _ended[number] == _ours[number]:  # saves at later places have other numbers
+        for counts in (_begun, _ended, _ours):
+            del counts[number]
     if tell:
         _tell_of_folders(path)
     return True

@@ -172,7 +172,7 @@ def categorical_crossentropy(
         output: tensor of at least one axis; floating: probabilities, which are divided by their sum and limited to
             [epsilon(), 1 - epsilon()]; logits if from_logits.
         from_logits: bool: whether `output` holds logits, to which softmax is applied. The logits of an `output` that is
-            the result of softmax are taken anyway.
+            the result of softmax are taken anyway, without limits.
         axis: int: the axis of the classes; negative ones count from the end.
     Returns:
         Tensor of output's shape without the axis, in its dtype: one value per sample.
@@ -197,7 +197,7 @@ def sparse_categorical_crossentropy(
         output: tensor of at least one axis; floating: probabilities, which are limited to [epsilon(), 1 - epsilon()]
             and divided by their sum; logits if from_logits.
         from_logits: bool: whether `output` holds logits, to which softmax is applied. The logits of an `output` that is
-            the result of softmax are taken anyway.
+            the result of softmax are taken anyway, without limits.
         axis: int: the axis of the classes; negative ones count from the end.
     Returns:
         Tensor of output's shape without the axis, in its dtype: one value per sample.
@@ -221,7 +221,7 @@ def binary_crossentropy(target: TensorLike, output: TensorLike, from_logits: boo
         output: tensor of any shape; floating: probabilities, which are limited to [epsilon(), 1 - epsilon()], and to
             whose logarithms' arguments epsilon is added, as Keras does; logits if from_logits.
         from_logits: bool: whether `output` holds logits, to which sigmoid is applied. The logits of an `output` that is
-            the result of sigmoid are taken anyway.
+            the result of sigmoid are taken anyway, without limits.
     Returns:
         Tensor of output's shape and dtype.
     Raises:
