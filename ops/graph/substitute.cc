@@ -42,9 +42,12 @@ std::vector<Expr> Rewritten::now(std::span<const Expr> old) const {
 
 std::shared_ptr<const Node> Rewritten::rebuild(const std::shared_ptr<const Node>& node,
                                                const std::shared_ptr<const void>& attrs) {
-  std::vector<Expr> inputs = now(node->inputs);
-  if (inputs == node->inputs && attrs == node->attrs) return node;
-  const auto fresh = make_node(*node->op, attrs, std::move(inputs), node->name);
+  const auto has_changed = [&](const Expr& input) {
+    const Expr* const found = input ? values_.find(input) : nullptr;
+    return found != nullptr && !(*found == input);
+  };
+  if (attrs == node->attrs && std::ranges::none_of(node->inputs, has_changed)) return node;
+  const auto fresh = make_node(*node->op, attrs, now(node->inputs), node->name);
   for (int i = 0; i < static_cast<int>(node->outputs.size()); ++i) values_.try_emplace(Expr(node, i), fresh, i);
   return fresh;
 }
