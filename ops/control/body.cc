@@ -6,6 +6,7 @@
 #include "ops/control/loop.h"
 #include "ops/graph/fill.h"
 #include "ops/graph/leaf.h"
+#include "syncline/backend/random.h"
 
 namespace syncline {
 namespace {
@@ -76,6 +77,18 @@ bool has_effect(std::span<const Expr> roots) {
   const auto nodes = nodes_under(roots);
   return std::any_of(nodes.begin(), nodes.end(),
                      [](const auto& node) { return any_within(*node, [](const Node& n) { return n.op->effect; }); });
+}
+
+std::vector<RandomOp*> random_ops_under(std::span<const Expr> roots) {
+  std::vector<RandomOp*> ops;
+  for (const auto& node : nodes_under(roots))
+    any_within(*node, [&](const Node& n) {
+      RandomOp* op = random_op_of(n);
+      if (op != nullptr && std::ranges::find(ops, op) == ops.end()) ops.push_back(op);
+      return false;
+    });
+  std::ranges::sort(ops, {}, &RandomOp::number);
+  return ops;
 }
 
 bool is_own_number(const Expr& e, std::uint64_t first) {

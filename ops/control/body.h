@@ -11,6 +11,8 @@
 
 namespace syncline {
 
+struct RandomOp;
+
 using BodyMetas = std::unordered_map<const Node*, std::vector<Meta>>;
 
 inline const Meta& meta_of(const BodyMetas& metas, const Expr& e) {
@@ -34,6 +36,8 @@ std::string name_of(const BodyNames& names, const Expr& e);
 bool is_repeatable(const Node& node);
 // True if any node under `roots`, or in a nested body, has an effect.
 bool has_effect(std::span<const Expr> roots);
+// The random operations under `roots` and in nested bodies, in order of creation. The nodes own them.
+std::vector<RandomOp*> random_ops_under(std::span<const Expr> roots);
 
 // True for a constant that belongs to the body, whose first node has the id `first`. A floating constant from outside
 // is captured like any other value, because its gradient may be requested; a plan turns it back into a constant.

@@ -51,6 +51,12 @@ void bind_accumulation(nb::module_& m) {
            })
       .def("totals", &totals)
       .def("updates", &all_updates)
+      .def("state",
+           [](const Accumulation& a) {
+             nb::list result;
+             for (const Variable& v : a.state) result.append(VariableTensor(v));
+             return result;
+           })
       .def("begin_anew", [](const Accumulation& a) {
         const Alone alone;
         set_value(a.state[0], 0);

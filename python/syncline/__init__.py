@@ -6,7 +6,7 @@ KERAS_BACKEND=syncline, alone or under `mpirun -n N`.
 
 from syncline.keras_support import compat  # first: it must patch Python, numpy and h5py before the rest of Keras is imported
 from syncline import loading  # second: it loads the extension module
-from syncline.keras_support import callback_times, epoch_ends  # before distributed, which extends Keras's classes again
+from syncline.keras_support import callback_times, sequence_epochs  # before distributed, which extends Keras's classes again
 from syncline import distributed
 from syncline._core import Function, SparseVariable, Tensor, Update, Variable
 from syncline._core import version as __version__

@@ -6,31 +6,35 @@
     model.fit(x, y, epochs=12, initial_epoch=epoch, callbacks=[Checkpoints("run")])
 
 SIGUSR1, SIGUSR2 or SIGTERM to any rank ends the training on all ranks after the same batch, with a checkpoint and exit code 75.
-Started again, the training resumes. Batch scripts read `status.json` in the folder (docs/jobs.md).
+Started again, the training resumes after that batch. Batch scripts read `status.json` in the folder (docs/jobs.md).
 """
 
 import contextlib
-import datetime
 import errno
 import functools
-import json
 import os
 import signal
 import sys
 import threading
 import weakref
 
+import h5py
 import numpy as np
 from keras import backend as K
 from keras.callbacks import Callback
 from keras.engine import training_arrays, training_generator
+from keras.engine.training_utils import is_sequence
 from keras.models import load_model
 
+from syncline import training_state
 from syncline.distribution import ending, ranks
 from syncline._core import DisagreementError, StallError, change_of_setting, setting
 from syncline.checkpoint_files import NAME, epochs, latest, make_newest, newest_first, older_than_latest, point_at
 from syncline.confined import check_hdf5
-from syncline.whole_files import FolderLock, alone_in, make_folder, replace_in_place, write_whole
+from syncline.keras_support.sequence_epochs import FollowedSequence
+from syncline.status_file import read_setting, read_status, write_status
+from syncline.training_state import TrainingState
+from syncline.whole_files import FolderLock, alone_in, make_folder, write_whole
 
 EXIT_SAVED = 75
 
@@ -39,14 +43,14 @@ _ENDED = ("saved", "finished", "failed")  # states of the status
 _COUNTS = ("epoch", "step", "global_step")  # fields of status.json
 
 _training = []  # the Checkpoints of running fits
-_loaded = weakref.WeakKeyDictionary()  # by model: the name of the checkpoint that it was loaded from
+_loaded = weakref.WeakKeyDictionary()  # by model: the name of the checkpoint that it was loaded from, and the values of its TrainingState
 
 
 def load_latest(folder, custom_objects=None):
     """Returns (model, number of finished epochs) of the newest readable checkpoint, or None if the folder has no checkpoint.
 
-    A training resumes from a checkpoint in the middle of an epoch at that epoch's beginning, with the later weights, because Keras
-    cannot enter an epoch in the middle. Unreadable files are skipped, with a line each on standard error.
+    A fit of this model with `initial_epoch` of this number and `Checkpoints` resumes the saved training, with the bits of an unbroken one
+    (docs/jobs.md), also within an epoch: it skips the finished batches. Unreadable files are skipped, with a line each on standard error.
 
     Raises:
         OSError: if there are checkpoints and all are unreadable: a training from the beginning would remove them.
@@ -59,11 +63,13 @@ def load_latest(folder, custom_objects=None):
     for path in paths:
         try:
             check_hdf5(path)
+            state = training_state.read(path)
             model = load_model(path, custom_objects=custom_objects)
+            training_state.accumulate_again(model, state)
         except Exception as error:  # damaged files raise many types in h5py and Keras
             print(f"checkpoint '{path}' cannot be read: {type(error).__name__}: {error}", file=sys.stderr)
             continue
-        _loaded[model] = os.path.basename(path)
+        _loaded[model] = os.path.basename(path), state
         return model, epochs(path)
     names = ", ".join(os.path.basename(path) for path in paths if os.path.isfile(path))
     if names:
@@ -75,8 +81,8 @@ def load_latest(folder, custom_objects=None):
 
 
 class Checkpoints(Callback):
-    """Saves the model after each epoch as `epoch-0003.h5`, points the link `latest` at it, and keeps the last `keep` checkpoints. After a
-    signal it saves a checkpoint and ends the training.
+    """Saves the training after each epoch as `epoch-0003.h5`, a model file of Keras with the state of the training, points the link `latest`
+    at it, and keeps the last `keep` checkpoints. After a signal it saves a checkpoint and ends the training.
 
     Rank 0 writes; checkpoints are atomic files. A failed save prints one line on standard error and training continues; if the last
     save fails, fit raises OSError. While fit runs, no other job may use the folder. Put Checkpoints behind the other callbacks. Signals
@@ -101,6 +107,7 @@ class Checkpoints(Callback):
         self._saved = None  # where training resumes from the newest checkpoint: values of _COUNTS
         self._setting = None  # that of the newest checkpoint: lines
         self._lock = FolderLock(self._folder)
+        self._state = None  # a TrainingState while fit runs
 
     def on_train_begin(self, logs=None):
         self._failure, self._thread, self._begun = None, threading.get_ident(), False
@@ -108,22 +115,27 @@ class Checkpoints(Callback):
         if threading.current_thread() is threading.main_thread():
             self._before = {number: signal.signal(number, self._ask) for number in _SIGNALS}
         begun = os.path.lexists(os.path.join(self._folder, "latest"))
-        self._setting = self._setting_before() if begun else None
+        self._setting = read_setting(self._folder) if begun else None
         self._saved = self._counts() if begun else dict.fromkeys(_COUNTS, 0)
         _training.append(self)
         self._tell("running", keeps=())  # no rank has begun, and so failed, before the broadcast
         self._saved = ranks.broadcast(self._saved)
+        if self._state is None:  # a loop of the program calls the callbacks
+            self._state = TrainingState(self.model, None, [], 0, None)
+        for text in self._state.begin():
+            self._warn(text)
         change = change_of_setting("\n".join(self._setting or []), setting())
-        if change and ranks.rank() == 0:
-            print(f"syncline: '{self._folder}': {change}", file=sys.stderr)
+        self._warn(change)
 
     def on_epoch_begin(self, epoch, logs=None):
-        self._epoch, self._batch = epoch, 0
+        self._epoch, self._batch = epoch, 0 if self._begun else self._state.batch
         self._begin(epoch)
+        self._state.begin_epoch()
         self._tell("running")
 
     def on_batch_end(self, batch, logs=None):
         self._batch = batch + 1
+        self._state.end_batch(logs)
         asked = self._asked
         if ranks.size() > 1:
             asked = int(ranks.all_reduce(asked, "max"))
@@ -132,7 +144,7 @@ class Checkpoints(Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         self._epoch, self._batch = epoch + 1, 0
-        self._save()
+        self._save(logs)
         self._tell("running")
 
     def on_train_end(self, logs=None):
@@ -143,6 +155,19 @@ class Checkpoints(Callback):
         if failure is not None:
             raise OSError(f"Checkpoints: the last checkpoint is not saved: {failure}")
         self._end("finished", 0)
+
+    def _begin_state(self, model, source, keywords):
+        """Returns the TrainingState of the fit with these arguments. A fit that resumes a training that callbacks ended has no epochs."""
+        epoch = keywords.get("initial_epoch", 0)
+        name, resumed = _loaded.get(model, (None, None))
+        if name is not None:
+            _loaded[model] = name, None  # another fit resumes nothing
+        others = [each for each in keywords["callbacks"] if each is not self]
+        sequence = FollowedSequence(source, in_turn=keywords.get("workers") == 0) if is_sequence(source) else None
+        self._state = TrainingState(model, sequence, others, epoch, resumed)
+        if self._state.stopped:
+            keywords["epochs"] = epoch
+        return self._state
 
     def _take_folder(self):
         """Creates and locks the folder. Returns the error text if rank 0 cannot use the folder, else None."""
@@ -164,7 +189,8 @@ class Checkpoints(Callback):
         """Called at the first epoch, or at the end if there is none. Raises OSError on every rank if the ranks begin at different places."""
         if self._begun:
             return
-        self._begun, name = True, _loaded.get(self.model)
+        self._begun, (name, _) = True, _loaded.get(self.model, (None, None))
+        self._state.begin_epochs()
         place = f"{'at its end' if epoch is None else f'at epoch {epoch}'} from {name or 'no checkpoint'}"
         places = ranks.all_gather(np.frombuffer(f"{place}\n".encode(), np.uint8)).tobytes().decode().splitlines()
         other = next((rank for rank, each in enumerate(places) if each != places[0]), None)
@@ -174,29 +200,16 @@ class Checkpoints(Callback):
                 "see the same folder, with the same files in it: give one that all nodes share, and start again"
             )
         if self._newest and not epoch and not name and self._counts()["global_step"] == 0:
-            print(
-                f"syncline: '{self._folder}': this training begins anew, and its checkpoints replace those of an earlier training (the "
-                f"newest is {self._newest}); resume that one, or give another folder, to keep them",
-                file=sys.stderr,
+            self._warn(
+                "this training begins anew, and its checkpoints replace those of an earlier training (the newest is "
+                f"{self._newest}); resume that one, or give another folder, to keep them"
             )
+        if self._state.stopped:
+            self._warn(f"a callback had ended this training ({name}); to train on, load that file with keras.models.load_model")
 
-    def _status(self):
-        """The fields of status.json; none if it is missing or damaged."""
-        path = os.path.join(self._folder, "status.json")
-        try:
-            if not os.path.isfile(path):
-                return {}
-            with open(path, encoding="utf-8") as file:
-                status = json.load(file)
-        except (OSError, ValueError, RecursionError):
-            return {}
-        return status if isinstance(status, dict) else {}
-
-    def _setting_before(self):
-        """The lines of `setting` in status.json. None if it has none: it is missing, damaged, or of an earlier version."""
-        lines = self._status().get("setting")
-        sound = isinstance(lines, list) and all(isinstance(line, str) and line.isprintable() for line in lines)
-        return lines if sound else None
+    def _warn(self, text):
+        if text and ranks.rank() == 0:
+            print(f"syncline: '{self._folder}': {text}", file=sys.stderr)
 
     def _ask(self, number, frame):
         self._asked = self._asked or number
@@ -223,6 +236,7 @@ class Checkpoints(Callback):
     def _end(self, state, exit_code, reason="", teller=0, keeps=()):
         """Called once per training, however it ends."""
         _training.remove(self)
+        self._state = None
         _set_handlers(self._before)
         self._before = {}
         try:
@@ -230,22 +244,23 @@ class Checkpoints(Callback):
         finally:
             self._lock.release()
 
-    def _save(self):
-        """Returns whether the checkpoint was saved; on ranks other than 0, whether all ranks had memory for it."""
+    def _save(self, logs=None):
+        """Returns whether the checkpoint was saved; on ranks other than 0, whether all ranks had memory for it. logs: see values()."""
         try:
+            state = self._state.values(self._epoch, self._batch, logs)
             with ranks.whole_values([*self.model.weights, *self.model.optimizer.weights]):
-                return self._save_whole()
+                return self._save_whole(state)
         except MemoryError as error:  # on every rank
             return self._cannot_save(self._folder, error)
 
-    def _save_whole(self):
+    def _save_whole(self, state):
         if ranks.rank() != 0:
             self._saved, self._setting = self._counts(), setting().splitlines()
             return True
         name = f"epoch-{self._epoch:04d}" + (f"-batch-{self._batch:06d}" if self._batch else "") + ".h5"
         path = os.path.join(self._folder, name)
         try:
-            self._with_room(path, lambda: write_whole(path, self._write))
+            self._with_room(path, lambda: write_whole(path, lambda file: self._write(file, state)))
             self._with_room(path, lambda: point_at(self._folder, name))
         except (OSError, MemoryError) as error:
             return self._cannot_save(path, error)
@@ -259,9 +274,13 @@ class Checkpoints(Callback):
         print(f"syncline: cannot save {self._failure}; training goes on", file=sys.stderr)
         return False
 
-    def _write(self, file):
-        # Keras makes the HDF5 file in memory and writes its bytes to our file: HDF5 cannot recover from a failed write.
-        self.model.save(file)
+    def _write(self, file, state):
+        # The HDF5 file is made in memory, and its bytes are written to our file: HDF5 cannot recover from a failed write.
+        with h5py.File("checkpoint", "w", driver="core", backing_store=False) as made:
+            self.model.save(made)
+            training_state.write(made, state)
+            made.flush()
+            file.write(made.id.get_file_image())
         file.flush()
         make_newest(file, self._folder)
 
@@ -305,34 +324,12 @@ class Checkpoints(Callback):
         if ranks.rank() != teller:
             return
         with alone_in(self._folder):
-            told = self._status() if keeps else {}
+            told = read_status(self._folder) if keeps else {}
             if told.get("state") in keeps:
                 state, exit_code, reason = told["state"], told.get("exit_code"), told.get("reason", "")
-            self._write_status(state, exit_code, reason, teller)
-
-    def _write_status(self, state, exit_code, reason, teller):
-        latest = os.path.join(self._folder, "latest")
-        status = {
-            "state": state,
-            "exit_code": exit_code,
-            **(self._saved if state == "saved" else self._counts()),
-            "checkpoint": os.readlink(latest) if os.path.islink(latest) else None,
-            "ranks": ranks.size(),
-            "reason": reason,
-            "setting": self._setting,
-            "time": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        }
-        text = json.dumps(status, indent=2) + "\n"
-        path = os.path.join(self._folder, "status.json")
-        try:
-            try:
-                write_whole(path, lambda file: file.write(text.encode()), f"{path}.tmp{teller or ''}")
-            except OSError as error:
-                if error.errno not in (errno.ENOSPC, errno.EDQUOT) or not os.path.isfile(path):
-                    raise
-                replace_in_place(path, text.encode())
-        except OSError as error:
-            print(f"syncline: cannot write '{path}': {error}", file=sys.stderr)
+            counts = self._saved if state == "saved" else self._counts()
+            others = {"ranks": ranks.size(), "reason": reason, "setting": self._setting}
+            write_status(self._folder, teller, {"state": state, "exit_code": exit_code, **counts, **others})
 
 
 class _Leaving(SystemExit):
@@ -363,13 +360,19 @@ def _raise_alike(problem):
 
 
 def _watched(train):
-    """Wraps a training loop: if it raises, its Checkpoints write the status. Keras does not report exceptions to callbacks."""
+    """Wraps a training loop: its Checkpoints resume, and write the status if it raises. Keras does not report exceptions to callbacks."""
 
     @functools.wraps(train)
-    def function(*arguments, **keywords):
-        before = list(_training)
+    def function(model, source, *arguments, **keywords):
+        before, state = list(_training), None
+        for each in keywords.get("callbacks") or ():
+            if isinstance(each, Checkpoints):
+                state = each._begin_state(model, source, keywords)
+        if state is not None and source is model.train_function:
+            source = state.step(source)
         try:
-            return train(*arguments, **keywords)
+            with training_state.running(model, state):
+                return train(model, source, *arguments, **keywords)
         except BaseException as error:
             for checkpoints in [each for each in _training if each not in before and each._thread == threading.get_ident()]:
                 with contextlib.suppress(Exception):  # report the first error

@@ -2,10 +2,13 @@
 #include "syncline/backend/function.h"
 
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <tuple>
 #include <utility>
 
+#include "ops/control/body.h"
 #include "ops/graph/leaf.h"
 #include "ops/graph/substitute.h"
 #include "python/binding/binding.h"
@@ -14,6 +17,7 @@
 #include "python/binding/tensor.h"
 #include "runtime/plan/plan.h"
 #include "syncline/backend/gradients.h"
+#include "syncline/backend/random.h"
 #include "syncline/backend/sparse.h"
 #include "syncline/session.h"
 
@@ -99,7 +103,7 @@ class FunctionObject {
  public:
   // `pack` converts the list of results to the return value of a call; None: the list is returned.
   FunctionObject(nb::handle inputs, nb::handle outputs, nb::handle updates, const std::string& name, nb::object pack)
-      : function_(make(inputs, outputs, updates, name, inputs_)), pack_(std::move(pack)), name_(name) {}
+      : function_(make(inputs, outputs, updates, name, inputs_, roots_)), pack_(std::move(pack)), name_(name) {}
 
   nb::object call(nb::handle values) {
     Fed fed = feeds_from(values);
@@ -120,11 +124,25 @@ class FunctionObject {
     return run_alone([&] { return function_.describe(std::span<const Feed>(fed.feeds)); });
   }
 
+  nb::list random_ops() const {
+    nb::list list;
+    for (const RandomOp* op : random_ops_under(roots_)) list.append(nb::make_tuple(op->seed, op->op, op->runs));
+    return list;
+  }
+
+  bool set_random_ops(const std::vector<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>>& states) {
+    const Alone alone;
+    const std::vector<RandomOp*> ops = random_ops_under(roots_);
+    if (ops.size() != states.size()) return false;
+    for (std::size_t i = 0; i < ops.size(); ++i) std::tie(ops[i]->seed, ops[i]->op, ops[i]->runs) = states[i];
+    return true;
+  }
+
  private:
   // Sets `fed` to the inputs, with a new placeholder for each input that is not one. In the graph the placeholder
-  // replaces that tensor.
+  // replaces that tensor. Sets `roots` to the outputs and the new values of the updates.
   static Function make(nb::handle inputs, nb::handle outputs, nb::handle updates, const std::string& name,
-                       std::vector<Expr>& fed) {
+                       std::vector<Expr>& fed, std::vector<Expr>& roots) {
     Replacements replaced;
     for (nb::handle input : nb::iter(inputs)) {
       if (!nb::isinstance<Tensor>(input))
@@ -148,6 +166,8 @@ class FunctionObject {
       values = substitute(values, replaced);
       for (Update& u : changes) u.value = substitute(std::span(&u.value, 1), replaced).front();
     }
+    roots = values;
+    for (const Update& u : changes) roots.push_back(u.value);
     return Function(fed, std::move(values), std::move(changes), name);
   }
 
@@ -217,7 +237,7 @@ class FunctionObject {
     return fed;
   }
 
-  std::vector<Expr> inputs_;
+  std::vector<Expr> inputs_, roots_;
   Function function_;
   nb::object pack_;
   std::string name_;
@@ -256,7 +276,11 @@ void bind_function(nb::module_& m) {
            "The steps of the last used plan, as dicts: 'label', 'kind', and 'reads' and 'writes', lists of\n"
            "(number, name, dtype, shape, placement, assigned variable). Empty before the first call.")
       .def("describe", &FunctionObject::describe, nb::arg("inputs"),
-           "The plan for values of these shapes, one line per step.");
+           "The plan for values of these shapes, one line per step.")
+      .def("random_ops", &FunctionObject::random_ops,
+           "(seed, stream of the seed, finished runs) of each random operation of the graph, in order of creation.")
+      .def("set_random_ops", &FunctionObject::set_random_ops, nb::arg("states"),
+           "Sets what random_ops returned. Changes nothing and returns False if the graph has another number of them.");
   m.def("eval", &evaluate);
   m.def("gradients", &gradients_of);
 }

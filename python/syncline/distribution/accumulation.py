@@ -15,8 +15,8 @@ def accumulate_gradients(optimizer: Any, steps: int):
 
     The model's weights and the optimizer's state (`iterations` and learning-rate decay too) change with every `steps`-th batch. Losses,
     metrics and the statistics of BatchNormalization are those of each batch. Clipping acts on the mean. If the number of batches in an
-    epoch is not a multiple of `steps`, the last sums continue in the next epoch. A saved model does not contain the sums since the last
-    update, so save after an update. load_model returns an optimizer that does not accumulate.
+    epoch is not a multiple of `steps`, the last sums continue in the next epoch. A model that Keras saves does not contain the sums since the
+    last update, and load_model returns an optimizer that does not accumulate. The checkpoints of syncline.jobs have both.
 
     Args:
         optimizer: Keras optimizer (or any object with `get_updates(loss, params)`) that has not trained a model yet.
@@ -33,9 +33,8 @@ def accumulate_gradients(optimizer: Any, steps: int):
         raise ValueError(f"accumulate_gradients: steps is {steps}; give at least 1")
     if getattr(optimizer, "_accumulated_steps", None) is not None:
         raise ValueError(f"accumulate_gradients: the optimizer already accumulates {optimizer._accumulated_steps} steps; give a new one")
-    optimizer._accumulated_steps = steps
+    optimizer._accumulated_steps, optimizer._accumulations = steps, []
     get_updates, set_weights = optimizer.get_updates, getattr(optimizer, "set_weights", None)
-    accumulations = []
 
     def accumulating_get_updates(loss, params):
         accumulated = list({id(p): p for p in params}.values())  # the weights of a shared layer may occur several times
@@ -43,7 +42,7 @@ def accumulate_gradients(optimizer: Any, steps: int):
         if any(gradient is None for gradient in gradients):
             return get_updates(loss=loss, params=params)  # raises Keras's error about the missing gradient
         accumulation = _core.Accumulation(gradients, accumulated, steps)
-        accumulations.append(accumulation)
+        optimizer._accumulations.append(accumulation)
         # The optimizer differentiates this sum instead of the loss; its derivatives are the accumulated gradients.
         products = [p * _core.stop_gradient(total) for p, total in zip(accumulated, accumulation.totals())]
         stand_in = sum(_core.cast(_core.sum(product, None, False), loss.dtype) for product in products)
@@ -52,7 +51,7 @@ def accumulate_gradients(optimizer: Any, steps: int):
 
     def anew_set_weights(weights):
         set_weights(weights)
-        for accumulation in accumulations:
+        for accumulation in optimizer._accumulations:
             accumulation.begin_anew()
 
     optimizer.get_updates = accumulating_get_updates
