@@ -12,6 +12,7 @@ Started again, the training resumes after that batch. Batch scripts read `status
 import contextlib
 import errno
 import functools
+import io
 import os
 import signal
 import sys
@@ -47,7 +48,8 @@ _loaded = weakref.WeakKeyDictionary()  # by model: the name of the checkpoint th
 
 
 def load_latest(folder, custom_objects=None):
-    """Returns (model, number of finished epochs) of the newest readable checkpoint, or None if the folder has no checkpoint.
+    """Returns (model, number of finished epochs) of the newest readable checkpoint, or None if the folder has no checkpoint. A collective
+    of all ranks: rank 0 reads the files and sends them to the others, which need not see the folder.
 
     A fit of this model with `initial_epoch` of this number and `Checkpoints` resumes the saved training, with the bits of an unbroken one
     (docs/jobs.md), also within an epoch: it skips the finished batches. Unreadable files are skipped, with a line each on standard error.
@@ -55,6 +57,26 @@ def load_latest(folder, custom_objects=None):
     Raises:
         OSError: if there are checkpoints and all are unreadable: a training from the beginning would remove them.
     """
+    files = _readable(folder) if ranks.rank() == 0 else iter(())
+    while True:
+        name, content = ranks.broadcast(next(files, (None, None)))
+        if name is None:
+            break
+        model = _load(os.path.join(folder, name), content, custom_objects)
+        if model is not None:
+            return model, epochs(name)
+    paths = newest_first(folder) if ranks.rank() == 0 else []
+    names = ranks.broadcast(", ".join(os.path.basename(path) for path in paths if os.path.isfile(path)))
+    if names:
+        raise OSError(
+            f"load_latest: '{os.fspath(folder)}' has checkpoints, but none can be read, for the reasons above: {names}. Give the "
+            "custom_objects that they need, or restore an intact copy; to train from the beginning, move them away"
+        )
+    return None
+
+
+def _readable(folder):
+    """(name, bytes) of the checkpoints that HDF5 can read, the newest first. Without other ranks, (name, None)."""
     paths = newest_first(folder)
     link = os.path.join(folder, "latest")
     if os.path.lexists(link) and latest(folder) not in paths[:1]:
@@ -63,21 +85,28 @@ def load_latest(folder, custom_objects=None):
     for path in paths:
         try:
             check_hdf5(path)
-            state = training_state.read(path)
-            model = load_model(path, custom_objects=custom_objects)
-            training_state.accumulate_again(model, state)
-        except Exception as error:  # damaged files raise many types in h5py and Keras
-            print(f"checkpoint '{path}' cannot be read: {type(error).__name__}: {error}", file=sys.stderr)
-            continue
+            content = np.fromfile(path, np.uint8) if ranks.size() > 1 else None
+        except (OSError, MemoryError) as error:
+            _tell_unreadable(path, error)
+        else:
+            yield os.path.basename(path), content
+
+
+def _load(path, content, custom_objects):
+    """Returns the model of the checkpoint, which every rank has as `content`, or None if a rank cannot make it."""
+    model = None
+    try:
+        state = training_state.read(path if content is None else io.BytesIO(content))
+        model = load_model(path if content is None else io.BytesIO(content), custom_objects=custom_objects)
+        training_state.accumulate_again(model, state)
         _loaded[model] = os.path.basename(path), state
-        return model, epochs(path)
-    names = ", ".join(os.path.basename(path) for path in paths if os.path.isfile(path))
-    if names:
-        raise OSError(
-            f"load_latest: '{os.fspath(folder)}' has checkpoints, but none can be read, for the reasons above: {names}. Give the "
-            "custom_objects that they need, or restore an intact copy; to train from the beginning, move them away"
-        )
-    return None
+    except Exception as error:  # damaged files raise many types in h5py and Keras
+        _tell_unreadable(path, error)
+    return model if ranks.size() == 1 or ranks.all_reduce(int(model is not None), "min") else None
+
+
+def _tell_unreadable(path, error):
+    print(f"checkpoint '{path}' cannot be read: {type(error).__name__}: {error}", file=sys.stderr)
 
 
 class Checkpoints(Callback):
@@ -196,8 +225,8 @@ class Checkpoints(Callback):
         other = next((rank for rank, each in enumerate(places) if each != places[0]), None)
         if other is not None:
             raise OSError(
-                f"Checkpoints: the ranks begin at different places: rank 0 {places[0]}, rank {other} {places[other]}. Every rank must "
-                "see the same folder, with the same files in it: give one that all nodes share, and start again"
+                f"Checkpoints: the ranks begin at different places: rank 0 {places[0]}, rank {other} {places[other]}. Give "
+                "every rank the model and the initial_epoch that load_latest has returned"
             )
         if self._newest and not epoch and not name and self._counts()["global_step"] == 0:
             self._warn(

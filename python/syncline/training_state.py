@@ -38,10 +38,10 @@ def write(file, values):
         group[f"arrays/{number}"] = value
 
 
-def read(path):
-    """The values that `write` was given; None if the file has none. Raises ValueError if a later version wrote them."""
-    with h5py.File(path, "r") as file:
-        group = file.get(_GROUP)
+def read(file):
+    """file: a path, or a binary file. The values that `write` was given; None if the file has none. Raises ValueError if a later version wrote them."""
+    with h5py.File(file, "r") as opened:
+        group = opened.get(_GROUP)
         if group is None:
             return None
         if group.attrs["version"] > _VERSION:

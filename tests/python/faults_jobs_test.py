@@ -1,7 +1,6 @@
 """Two jobs with one folder, repeated signals, stopped and killed ranks: how a Keras training ends, and which files it leaves."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -51,30 +50,38 @@ def test_a_second_job_on_the_folder(ranks, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "stale, epochs, places",
+    "begin, epochs, places",
     [
-        (["epoch-0002.h5"], 6, "rank 0 at epoch 4 from epoch-0004.h5, rank 1 at epoch 2 from epoch-0002.h5"),
-        (["epoch-0002.h5"], 4, "rank 0 at its end from epoch-0004.h5, rank 1 at epoch 2 from epoch-0002.h5"),
-        ([], 6, "rank 0 at epoch 4 from epoch-0004.h5, rank 1 at epoch 0 from no checkpoint"),
+        ("(model, 2)", 6, "rank 0 at epoch 4 from epoch-0004.h5, rank 1 at epoch 2 from epoch-0004.h5"),
+        ("(model, 2)", 4, "rank 0 at its end from epoch-0004.h5, rank 1 at epoch 2 from epoch-0004.h5"),
+        ("(new, 0)", 6, "rank 0 at epoch 4 from epoch-0004.h5, rank 1 at epoch 0 from no checkpoint"),
     ],
 )
-def test_ranks_that_see_other_checkpoints(stale, epochs, places, tmp_path):
+def test_ranks_that_begin_at_different_places(begin, epochs, places, tmp_path):
     folder = tmp_path / "run"
     assert train(2, "train()", folder).code == 0
-    (tmp_path / "stale").mkdir()
-    for name in stale:
-        shutil.copy(folder / name, tmp_path / "stale")
     program = f"""
     load = load_latest
     def load_latest(folder):
-        return load(folder if rank == 0 else os.path.join(os.path.dirname(folder), "stale"))
+        (model, epoch), new = load(folder), build()
+        return (model, epoch) if rank == 0 else {begin}
     train(epochs={epochs})
     """
     ended = train(2, program, folder)
-    text = f"Checkpoints: the ranks begin at different places: {places}. Every rank must see the same folder"
+    text = f"Checkpoints: the ranks begin at different places: {places}. Give every rank the model"
     assert ended.code == 1 and ended.err.count(f"\nOSError: {text}") == 1, ended
     assert state(folder) == ("failed", 1) and status(folder)["reason"].startswith(f"OSError: {text}")
     expect_order(folder, "epoch-0002.h5", "epoch-0003.h5", "epoch-0004.h5")
+
+
+def test_only_rank_0_sees_the_folder(tmp_path):
+    folder = tmp_path / "run"
+    assert train(2, "train(epochs=2)", folder).code == 0
+    damaged = folder / "epoch-0002.h5"
+    damaged.write_bytes(damaged.read_bytes()[:3000])
+    ended = train(3, 'folder = folder if rank == 0 else "/nowhere"; train(epochs=3)', folder)
+    assert ended.code == 0 and ended.out.split()[-2:] == ["from", "1"] and ended.err.count("cannot be read") == 1, ended
+    assert state(folder) == ("finished", 0)
 
 
 @on_one_and_two_ranks
