@@ -77,7 +77,6 @@ def start(args, build, custom_objects=None):
         found = load_latest(args.checkpoint, custom_objects)
         if found:
             model, epoch = found
-            np.random.seed(args.seed + epoch)  # another order of the data than in the epochs before
             print(f"resumed {args.checkpoint} after epoch {epoch}")
             return model, epoch
     return build(), 0

@@ -31,8 +31,9 @@ SETTINGS = Way((1, 2, 3, 4, 8), (1, 2), ("one_node", "by_node", "by_slot", "mess
 FIRST = Way(1, 1, "one_node", "large shared")
 
 # legs: the jobs of a training, one after the other: functions from a Leg to a program with its arguments. few_steps: of the sample; 0: the
-# training is not in it. killed: each leg but the last one ends because a rank is killed.
-Training = namedtuple("Training", "name steps few_steps legs killed", defaults=[False])
+# training is not in it. killed, signalled: each leg but the last one ends because a rank is killed, or by a signal. All ways of a training
+# that is signalled are compared with an unbroken one.
+Training = namedtuple("Training", "name steps few_steps legs killed signalled", defaults=[False, False])
 
 # steps: of all legs together. folder: for the run's files; the folder above it is for those of all runs of the training.
 Leg = namedtuple("Leg", "steps folder ranks")
@@ -93,6 +94,7 @@ TRAININGS = [
     Training("fashion_mnist stopped", 100, 12, [fashion_mnist("mlp", share=share, checkpoint=True) for share in (0.3, 0.55, 0.8, 1)]),
     Training("fashion_mnist killed", 100, 100, [fashion_mnist("mlp", "--save-every", "4", checkpoint=True)] * 4, killed=True),
     Training("residual.py resumed", 100, 0, [example("residual", 32, 4, epoch, checkpoint=True) for epoch in (1, 2, 3, 4)]),
+    Training("residual.py signalled", 100, 0, [example("residual", 32, 4, checkpoint=True)] * 4, signalled=True),
     Training("fashion_mnist_cnn.py", 100, 6, [example("fashion_mnist_cnn", 64)]),
     Training("residual.py", 100, 4, [example("residual", 32)]),
     Training("text_lstm.py", 100, 6, [example("text_lstm", 64)]),
@@ -146,8 +148,9 @@ def rank_counts(way, legs):
     return [way.ranks] if legs == 1 else [counts[(first + leg) % len(counts)] for leg in range(1, legs)] + [way.ranks]
 
 
-def launch(way, ranks, command, folder, setup, kill_at=None):
-    """Runs the command as a job. Returns its output. kill_at: the step of the program in which its last rank is to be killed, or None."""
+def launch(way, ranks, command, folder, setup, kill_at=None, signal_after=None):
+    """Runs the command as a job. Returns its output. kill_at: the step of the program in which its last rank is to be killed, or None.
+    signal_after: the number of batches after which record.py signals, or None."""
     settings = {
         "KERAS_BACKEND": "syncline", "KERAS_HOME": setup.home, "MPLBACKEND": "Agg", "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONPATH": os.pathsep.join([os.path.join(setup.build, "python"), os.path.join(ROOT, "tests", "keras")]),
@@ -159,11 +162,15 @@ def launch(way, ranks, command, folder, setup, kill_at=None):
     if kill_at is not None:
         last = ranks - 1  # It sleeps before, so that a save is complete.
         settings |= {"SYNCLINE_ALLOW_FAULTS": "1", "SYNCLINE_FAULT": f"{last}:{kill_at - 1}:sleep:1000,{last}:{kill_at}:kill"}
+    if signal_after is not None:
+        settings["EXACT_SIGNAL_AFTER"] = str(signal_after)
     # `timeout` lets mpirun end the ranks.
     job = ["timeout", "-k", "5", str(setup.limit), os.path.join(ROOT, "tests", "mpi", "launch"), way.layout, str(ranks), *command]
     done = subprocess.run(job, cwd=folder, env={**os.environ, **settings}, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     lines = (done.stdout + done.stderr).strip().split("\n")
     if kill_at is not None and done.returncode == 137 and "WILL INJECT A FAULT" in done.stderr:
+        return done.stdout
+    if signal_after is not None and done.returncode == 75:
         return done.stdout
     if done.returncode in (124, 137):
         waits = [line for line in lines if re.search(r"waited \d", line)] or lines
@@ -171,13 +178,13 @@ def launch(way, ranks, command, folder, setup, kill_at=None):
     if done.returncode != 0:
         said = [line for line in lines if "Error" in line or "rror:" in line] or lines
         raise Different(f"exit status {done.returncode}: {said[-1][:200]}")
-    if kill_at is not None:
-        raise Different("the job ended before its last rank was killed")
+    if kill_at is not None or signal_after is not None:
+        raise Different("the job ended before its last rank was killed, or before the signal")
     return done.stdout
 
 
-def run_leg(training, leg, steps, way, ranks, folder, setup):
-    """Returns the lines of a result: without a digest if a rank is killed."""
+def run_leg(training, leg, steps, way, ranks, folder, setup, unbroken):
+    """Returns the lines of a result: without a digest if a rank is killed, none after a signal."""
     program, *arguments = training.legs[leg](Leg(steps, folder, ranks))
     record = os.path.join(folder, f"record-{leg}")
     if program == "fashion_mnist":
@@ -185,8 +192,11 @@ def run_leg(training, leg, steps, way, ranks, folder, setup):
     else:
         command = [sys.executable, "-W", "ignore", os.path.join(HERE, "record.py"), record, str(way.threads), program, *arguments]
     is_killed = training.killed and leg + 1 < len(training.legs)
-    said = launch(way, ranks, command, folder, setup, steps // len(training.legs) + 10 if is_killed else None)
-    require_resumed(leg, said)
+    is_signalled = training.signalled and leg + 1 < len(training.legs)
+    share = steps // len(training.legs)
+    said = launch(way, ranks, command, folder, setup, share + 10 if is_killed else None, share if is_signalled else None)
+    if leg > 0 and not unbroken:
+        require_resumed(said)
     if program == "fashion_mnist":
         digests = set(re.findall(r"^rank \d+ (digest \S+)", said, re.MULTILINE))
         losses = re.findall(r"^(?:(epoch .*?)  \S+ samples/s  took .*|(test loss .*))$", said, re.MULTILINE)
@@ -197,19 +207,19 @@ def run_leg(training, leg, steps, way, ranks, folder, setup):
         return file.read().splitlines()
 
 
-def require_resumed(leg, said):
-    if leg > 0 and not re.search(r"^resumed ", said, re.MULTILINE):
+def require_resumed(said):
+    if not re.search(r"^resumed ", said, re.MULTILINE):
         raise Different("a leg did not continue the one before it")
 
 
-def run(training, steps, way, work, setup):
-    """Returns (lines of the result, seconds)."""
+def run(training, steps, way, work, setup, unbroken):
+    """Returns (lines of the result, seconds). unbroken: only the last leg runs, from the beginning."""
     begin = time.monotonic()
     counts = rank_counts(way, len(training.legs)) if way.ranks > 1 else [1] * len(training.legs)
     lines = []
     with tempfile.TemporaryDirectory(dir=work) as folder:
-        for leg, ranks in enumerate(counts):
-            lines += run_leg(training, leg, steps, way, ranks, folder, setup)
+        for leg, ranks in list(enumerate(counts))[-1 if unbroken else 0 :]:
+            lines += run_leg(training, leg, steps, way, ranks, folder, setup, unbroken)
     if training.killed:  # A leg prints the end of its last epoch too. Where the next one resumes depends on what was saved.
         lines = sorted({line for line in lines if not line.startswith("epoch ") or re.match(r"epoch \S+ step (\d+)/\1 ", line)})
     if not lines:
@@ -235,7 +245,7 @@ def check(training, steps, ways, setup):
         first = None
         for way in [FIRST, *ways]:
             try:
-                lines, seconds = run(training, steps, way, work, setup)
+                lines, seconds = run(training, steps, way, work, setup, training.signalled and first is None)
                 first = first or lines
                 compare(first, lines)
                 mark, result = "=", f"{seconds:6.1f} s"

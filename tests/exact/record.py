@@ -3,12 +3,15 @@
 usage: record.py FILE THREADS SCRIPT [ARGUMENT...]     (THREADS: of each rank)
 
 Rank 0 writes to FILE, as text, each history, the results of each train_on_batch, evaluate and predict that the script calls, and a digest
-of the model's weights and of its optimizer's after each training. Numbers are written with all their digits.
+of the model's weights and of its optimizer's after each training. Numbers are written with all their digits. EXACT_SIGNAL_AFTER: the number
+of training batches after which the ranks signal themselves.
 """
 
 import hashlib
+import itertools
 import os
 import runpy
+import signal
 import sys
 
 import numpy as np
@@ -65,6 +68,20 @@ def follow(Model, lines):
         followed(name)
 
 
+def signal_after(batches):
+    """Makes each rank signal itself after this number of training batches."""
+    from keras.callbacks import CallbackList
+
+    call, done = CallbackList._call_batch_hook, itertools.count(1)
+
+    def _call_batch_hook(self, mode, hook, batch, logs=None):
+        if (mode, hook) == ("train", "end") and next(done) == batches:
+            os.kill(os.getpid(), signal.SIGTERM)
+        call(self, mode, hook, batch, logs)
+
+    CallbackList._call_batch_hook = _call_batch_hook
+
+
 def main(file, threads, script, *arguments):
     from keras.engine.training import Model
     from syncline import _core, distributed
@@ -72,6 +89,8 @@ def main(file, threads, script, *arguments):
     _core.set_threads(int(threads))
     lines = []
     follow(Model, lines)
+    if "EXACT_SIGNAL_AFTER" in os.environ:
+        signal_after(int(os.environ["EXACT_SIGNAL_AFTER"]))
     sys.argv = [script, *arguments]
     sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
     try:
