@@ -12,12 +12,10 @@ Started again, the training resumes after that batch. Batch scripts read `status
 import contextlib
 import errno
 import functools
-import io
 import os
 import signal
 import sys
 import threading
-import weakref
 
 import h5py
 import numpy as np
@@ -25,17 +23,18 @@ from keras import backend as K
 from keras.callbacks import Callback
 from keras.engine import training_arrays, training_generator
 from keras.engine.training_utils import is_sequence
-from keras.models import load_model
 
 from syncline import training_state
 from syncline.distribution import ending, ranks
 from syncline._core import DisagreementError, StallError, change_of_setting, setting
-from syncline.checkpoint_files import NAME, epochs, latest, make_newest, newest_first, older_than_latest, point_at
-from syncline.confined import check_hdf5
+from syncline.checkpoint_files import NAME, epochs, make_newest, newest_first, older_than_latest, point_at
 from syncline.keras_support.sequence_epochs import FollowedSequence
+from syncline.latest_checkpoint import load_latest, loaded
 from syncline.status_file import read_setting, read_status, write_status
 from syncline.training_state import TrainingState
 from syncline.whole_files import FolderLock, alone_in, make_folder, write_whole
+
+__all__ = ["EXIT_SAVED", "Checkpoints", "load_latest"]
 
 EXIT_SAVED = 75
 
@@ -44,69 +43,6 @@ _ENDED = ("saved", "finished", "failed")  # states of the status
 _COUNTS = ("epoch", "step", "global_step")  # fields of status.json
 
 _training = []  # the Checkpoints of running fits
-_loaded = weakref.WeakKeyDictionary()  # by model: the name of the checkpoint that it was loaded from, and the values of its TrainingState
-
-
-def load_latest(folder, custom_objects=None):
-    """Returns (model, number of finished epochs) of the newest readable checkpoint, or None if the folder has no checkpoint. A collective
-    of all ranks: rank 0 reads the files and sends them to the others, which need not see the folder.
-
-    A fit of this model with `initial_epoch` of this number and `Checkpoints` resumes the saved training, with the bits of an unbroken one
-    (docs/jobs.md), also within an epoch: it skips the finished batches. Unreadable files are skipped, with a line each on standard error.
-
-    Raises:
-        OSError: if there are checkpoints and all are unreadable: a training from the beginning would remove them.
-    """
-    files = _readable(folder) if ranks.rank() == 0 else iter(())
-    while True:
-        name, content = ranks.broadcast(next(files, (None, None)))
-        if name is None:
-            break
-        model = _load(os.path.join(folder, name), content, custom_objects)
-        if model is not None:
-            return model, epochs(name)
-    paths = newest_first(folder) if ranks.rank() == 0 else []
-    names = ranks.broadcast(", ".join(os.path.basename(path) for path in paths if os.path.isfile(path)))
-    if names:
-        raise OSError(
-            f"load_latest: '{os.fspath(folder)}' has checkpoints, but none can be read, for the reasons above: {names}. Give the "
-            "custom_objects that they need, or restore an intact copy; to train from the beginning, move them away"
-        )
-    return None
-
-
-def _readable(folder):
-    """(name, bytes) of the checkpoints that HDF5 can read, the newest first. Without other ranks, (name, None)."""
-    paths = newest_first(folder)
-    link = os.path.join(folder, "latest")
-    if os.path.lexists(link) and latest(folder) not in paths[:1]:
-        then = f"using '{os.path.basename(paths[0])}' instead" if paths else "the folder has no checkpoint"
-        print(f"'{link}' is not a link to a checkpoint in this folder; {then}", file=sys.stderr)
-    for path in paths:
-        try:
-            check_hdf5(path)
-            content = np.fromfile(path, np.uint8) if ranks.size() > 1 else None
-        except (OSError, MemoryError) as error:
-            _tell_unreadable(path, error)
-        else:
-            yield os.path.basename(path), content
-
-
-def _load(path, content, custom_objects):
-    """Returns the model of the checkpoint, which every rank has as `content`, or None if a rank cannot make it."""
-    model = None
-    try:
-        state = training_state.read(path if content is None else io.BytesIO(content))
-        model = load_model(path if content is None else io.BytesIO(content), custom_objects=custom_objects)
-        training_state.accumulate_again(model, state)
-        _loaded[model] = os.path.basename(path), state
-    except Exception as error:  # damaged files raise many types in h5py and Keras
-        _tell_unreadable(path, error)
-    return model if ranks.size() == 1 or ranks.all_reduce(int(model is not None), "min") else None
-
-
-def _tell_unreadable(path, error):
-    print(f"checkpoint '{path}' cannot be read: {type(error).__name__}: {error}", file=sys.stderr)
 
 
 class Checkpoints(Callback):
@@ -188,9 +124,9 @@ class Checkpoints(Callback):
     def _begin_state(self, model, source, keywords):
         """Returns the TrainingState of the fit with these arguments. A fit that resumes a training that callbacks ended has no epochs."""
         epoch = keywords.get("initial_epoch", 0)
-        name, resumed = _loaded.get(model, (None, None))
+        name, resumed = loaded.get(model, (None, None))
         if name is not None:
-            _loaded[model] = name, None  # another fit resumes nothing
+            loaded[model] = name, None  # another fit resumes nothing
         others = [each for each in keywords["callbacks"] if each is not self]
         sequence = FollowedSequence(source, in_turn=keywords.get("workers") == 0) if is_sequence(source) else None
         self._state = TrainingState(model, sequence, others, epoch, resumed)
@@ -218,7 +154,7 @@ class Checkpoints(Callback):
         """Called at the first epoch, or at the end if there is none. Raises OSError on every rank if the ranks begin at different places."""
         if self._begun:
             return
-        self._begun, (name, _) = True, _loaded.get(self.model, (None, None))
+        self._begun, (name, _) = True, loaded.get(self.model, (None, None))
         self._state.begin_epochs()
         place = f"{'at its end' if epoch is None else f'at epoch {epoch}'} from {name or 'no checkpoint'}"
         places = ranks.all_gather(np.frombuffer(f"{place}\n".encode(), np.uint8)).tobytes().decode().splitlines()
