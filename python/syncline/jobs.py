@@ -46,8 +46,9 @@ _training = []  # the Checkpoints of running fits
 
 
 class Checkpoints(Callback):
-    """Saves the training after each epoch as `epoch-0003.h5`, a model file of Keras with the state of the training, points the link `latest`
-    at it, and keeps the last `keep` checkpoints. After a signal it saves a checkpoint and ends the training.
+    """Saves the training after each epoch as `epoch-0003.h5`, within an epoch as `epoch-0003-batch-000057.h5`: model files of Keras with the
+    state of the training. Points the link `latest` at the newest, and keeps the last `keep`. After a signal it saves a checkpoint and ends
+    the training.
 
     Rank 0 writes; checkpoints are atomic files. A failed save prints one line on standard error and training continues; if the last
     save fails, fit raises OSError. While fit runs, no other job may use the folder. Put Checkpoints behind the other callbacks. Signals
@@ -56,14 +57,18 @@ class Checkpoints(Callback):
     Args:
         folder: created if it is missing.
         keep: number of checkpoints that remain in the folder.
+        save_every: number of batches of an epoch between saves, beside the save after the epoch; 0: none.
     Raises:
-        ValueError: if keep is below 1. fit raises OSError on every rank if rank 0 cannot create the folder or if another job uses it.
+        ValueError: if keep is below 1, or save_every is negative. fit raises OSError on every rank if rank 0 cannot create the folder or if another job uses it.
     """
 
-    def __init__(self, folder: str | os.PathLike, keep: int = 3):
+    def __init__(self, folder: str | os.PathLike, keep: int = 3, save_every: int = 0):
         super().__init__()
         if keep < 1:
             raise ValueError(f"Checkpoints: keep is {keep}; give at least 1")
+        if save_every < 0:
+            raise ValueError(f"Checkpoints: save_every is {save_every}; give a number of batches, or 0")
+        self._save_every = save_every
         self._folder, self._keep = os.path.abspath(folder), keep  # the program may change its working directory
         self._asked, self._before, self._thread, self._begun = 0, {}, None, False
         self._epoch = self._batch = 0
@@ -106,6 +111,9 @@ class Checkpoints(Callback):
             asked = int(ranks.all_reduce(asked, "max"))
         if asked:
             self._stop(signal.Signals(asked).name)
+        if self._save_every and self._batch % self._save_every == 0:
+            self._save()
+            self._tell("running")
 
     def on_epoch_end(self, epoch, logs=None):
         self._epoch, self._batch = epoch + 1, 0

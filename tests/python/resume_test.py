@@ -27,7 +27,7 @@ class Stop(Callback):
             os._exit(3)
     def on_batch_end(self, batch, logs=None):
         if [self.epoch, batch] == stop:
-            os.kill(os.getpid(), signal.SIGTERM)
+            os._exit(3) if kind == "killed" else os.kill(os.getpid(), signal.SIGTERM)
 
 class Seen(Callback):  # counts, draws random numbers, and keeps values of several types
     def __init__(self):
@@ -75,7 +75,7 @@ found = load_latest(folder)
 np.random.rand()  # a resumed training does not depend on what was drawn before
 model, epoch = found or (build(), 0)
 seen, stopping = Seen(), EarlyStopping("loss", patience=3, min_delta=0.05, restore_best_weights=True)
-callbacks = [seen, stopping, ReduceLROnPlateau("loss", patience=0, min_delta=0.1), Stop(), Checkpoints(folder)]
+callbacks = [seen, stopping, ReduceLROnPlateau("loss", patience=0, min_delta=0.1), Stop(), Checkpoints(folder, save_every=2 if kind == "killed" else 0)]
 callbacks.insert(2, ModelCheckpoint(f"{folder}.best", monitor="loss", save_best_only=True))
 callbacks.insert(0, CSVLogger(f"{folder}.csv", append=True))
 more = {"epochs": 12, "verbose": 2, "callbacks": callbacks, "initial_epoch": epoch}
@@ -113,7 +113,7 @@ def expect_equal(kind, tmp_path, stops, ranks=0, resumed_ranks=(), **environment
     folder, all_lines = tmp_path / "parts", []
     for number, stop in enumerate([*stops, None]):
         on = ([ranks, *resumed_ranks] + [ranks] * len(stops))[number]
-        resumed, more, _ = train(on, folder, kind, stop, 0 if stop is None else 75 if stop[1] >= 0 else 3, **environment)
+        resumed, more, _ = train(on, folder, kind, stop, 0 if stop is None else 3 if stop[1] < 0 or kind == "killed" else 75, **environment)
         all_lines += more
     assert resumed == [values]
     assert all_lines == lines
@@ -134,8 +134,15 @@ def test_after_the_last_batch_of_an_epoch(tmp_path):
     expect_equal("rows", tmp_path, [[0, 4], [2, 4]])
 
 
-def test_on_two_ranks(tmp_path):
-    expect_equal("rows", tmp_path, [[1, 1]], ranks=2)
+@pytest.mark.parametrize("kind", ["rows", "killed"])
+def test_on_two_ranks(kind, tmp_path):
+    expect_equal(kind, tmp_path, [[1, 2]], ranks=2)
+
+
+def test_killed_after_saves_within_the_epoch(tmp_path):
+    expect_equal("killed", tmp_path, [[1, 0], [1, 4], [3, 3]])
+    names = sorted(path.name for path in (tmp_path / "parts").iterdir())
+    assert re.fullmatch(r"epoch-(\d+)-batch-000002.h5 epoch-\1-batch-000004.h5 epoch-\d+.h5 latest status.json", " ".join(names)), names
 
 
 @pytest.mark.parametrize("kind", ["rows", "accumulated"])
