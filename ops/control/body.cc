@@ -1,6 +1,7 @@
 #include "ops/control/body.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "ops/control/branch.h"
 #include "ops/control/loop.h"
@@ -81,13 +82,20 @@ bool has_effect(std::span<const Expr> roots) {
 
 std::vector<RandomOp*> random_ops_under(std::span<const Expr> roots) {
   std::vector<RandomOp*> ops;
-  for (const auto& node : nodes_under(roots))
-    any_within(*node, [&](const Node& n) {
+  std::vector<const Node*> walk;
+  std::unordered_set<const Node*> seen;
+  const auto visit = [&](const Expr& e) {
+    if (e && seen.insert(&e.node()).second) walk.push_back(&e.node());
+  };
+  for (const Expr& root : roots) visit(root);
+  for (std::size_t i = 0; i < walk.size(); ++i) {
+    any_within(*walk[i], [&](const Node& n) {
       RandomOp* op = random_op_of(n);
       if (op != nullptr && std::ranges::find(ops, op) == ops.end()) ops.push_back(op);
       return false;
     });
-  std::ranges::sort(ops, {}, &RandomOp::number);
+    for (const Expr& input : walk[i]->inputs) visit(input);
+  }
   return ops;
 }
 

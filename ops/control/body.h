@@ -36,7 +36,8 @@ std::string name_of(const BodyNames& names, const Expr& e);
 bool is_repeatable(const Node& node);
 // True if any node under `roots`, or in a nested body, has an effect.
 bool has_effect(std::span<const Expr> roots);
-// The random operations under `roots` and in nested bodies, in order of creation. The nodes own them.
+// The random operations under `roots` and in nested bodies, in the order of a walk from the roots to their inputs:
+// equal graphs have equal orders, in whatever order their nodes were made. The nodes own them.
 std::vector<RandomOp*> random_ops_under(std::span<const Expr> roots);
 
 // True for a constant that belongs to the body, whose first node has the id `first`. A floating constant from outside

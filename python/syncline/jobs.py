@@ -46,9 +46,9 @@ _training = []  # the Checkpoints of running fits
 
 
 class Checkpoints(Callback):
-    """Saves the training after each epoch as `epoch-0003.h5`, within an epoch as `epoch-0003-batch-000057.h5`: model files of Keras with the
-    state of the training. Points the link `latest` at the newest, and keeps the last `keep`. After a signal it saves a checkpoint and ends
-    the training.
+    """Saves the training after each epoch as `epoch-0003.h5`, within an epoch as `epoch-0003-batch-000057.h5`: model files of Keras with
+    the state of the training. Points the link `latest` at the newest, and keeps the last `keep`. After a signal it saves a checkpoint and
+    ends the training.
 
     Rank 0 writes; checkpoints are atomic files. A failed save prints one line on standard error and training continues; if the last
     save fails, fit raises OSError. While fit runs, no other job may use the folder. Put Checkpoints behind the other callbacks. Signals
@@ -59,7 +59,8 @@ class Checkpoints(Callback):
         keep: number of checkpoints that remain in the folder.
         save_every: number of batches of an epoch between saves, beside the save after the epoch; 0: none.
     Raises:
-        ValueError: if keep is below 1, or save_every is negative. fit raises OSError on every rank if rank 0 cannot create the folder or if another job uses it.
+        ValueError: if keep is below 1, or save_every is negative. fit raises OSError on every rank if rank 0 cannot create the folder or if
+            another job uses it.
     """
 
     def __init__(self, folder: str | os.PathLike, keep: int = 3, save_every: int = 0):
@@ -92,7 +93,7 @@ class Checkpoints(Callback):
         self._saved = ranks.broadcast(self._saved)
         if self._state is None:  # a loop of the program calls the callbacks
             self._state = TrainingState(self.model, None, [], 0, None)
-        for text in self._state.begin():
+        for text in self._state.begin(getattr(self, "params", None)):
             self._warn(text)
         change = change_of_setting("\n".join(self._setting or []), setting())
         self._warn(change)
@@ -100,12 +101,12 @@ class Checkpoints(Callback):
     def on_epoch_begin(self, epoch, logs=None):
         self._epoch, self._batch = epoch, 0 if self._begun else self._state.batch
         self._begin(epoch)
-        self._state.begin_epoch()
+        self._state.begin_epoch(getattr(self, "params", None))
         self._tell("running")
 
     def on_batch_end(self, batch, logs=None):
         self._batch = batch + 1
-        self._state.end_batch(logs)
+        self._state.end_batch(batch, logs)
         asked = self._asked
         if ranks.size() > 1:
             asked = int(ranks.all_reduce(asked, "max"))
@@ -128,19 +129,6 @@ class Checkpoints(Callback):
         if failure is not None:
             raise OSError(f"Checkpoints: the last checkpoint is not saved: {failure}")
         self._end("finished", 0)
-
-    def _begin_state(self, model, source, keywords):
-        """Returns the TrainingState of the fit with these arguments. A fit that resumes a training that callbacks ended has no epochs."""
-        epoch = keywords.get("initial_epoch", 0)
-        name, resumed = loaded.get(model, (None, None))
-        if name is not None:
-            loaded[model] = name, None  # another fit resumes nothing
-        others = [each for each in keywords["callbacks"] if each is not self]
-        sequence = FollowedSequence(source, in_turn=keywords.get("workers") == 0) if is_sequence(source) else None
-        self._state = TrainingState(model, sequence, others, epoch, resumed)
-        if self._state.stopped:
-            keywords["epochs"] = epoch
-        return self._state
 
     def _take_folder(self):
         """Creates and locks the folder. Returns the error text if rank 0 cannot use the folder, else None."""
@@ -178,7 +166,7 @@ class Checkpoints(Callback):
                 f"{self._newest}); resume that one, or give another folder, to keep them"
             )
         if self._state.stopped:
-            self._warn(f"a callback had ended this training ({name}); to train on, load that file with keras.models.load_model")
+            self._warn(f"EarlyStopping had ended this training ({name}); to train on, load that file with keras.models.load_model")
 
     def _warn(self, text):
         if text and ranks.rank() == 0:
@@ -332,15 +320,34 @@ def _raise_alike(problem):
         raise OSError(problem)
 
 
+def _begin_state(model, source, keywords):
+    """Returns the TrainingState of the fit with these arguments; None if it has no Checkpoints. A fit that resumes a training that
+    EarlyStopping ended has no epochs."""
+    callbacks, epoch = keywords.get("callbacks") or [], keywords.get("initial_epoch", 0)
+    own = [each for each in callbacks if isinstance(each, Checkpoints)]
+    name, resumed = loaded.get(model, (None, None))
+    if resumed is not None and epoch < keywords["epochs"]:
+        loaded[model] = name, None  # another fit resumes nothing
+    if not own:
+        return None
+    model._make_train_function()
+    sequence = None
+    if is_sequence(source):
+        sequence = FollowedSequence(source, keywords.get("workers") == 0, keywords.get("validation_data") is source)
+    state = TrainingState(model, sequence, [each for each in callbacks if each not in own], epoch, resumed)
+    if state.stopped:
+        keywords["epochs"] = epoch
+    for each in own:
+        each._state = state
+    return state
+
+
 def _watched(train):
     """Wraps a training loop: its Checkpoints resume, and write the status if it raises. Keras does not report exceptions to callbacks."""
 
     @functools.wraps(train)
     def function(model, source, *arguments, **keywords):
-        before, state = list(_training), None
-        for each in keywords.get("callbacks") or ():
-            if isinstance(each, Checkpoints):
-                state = each._begin_state(model, source, keywords)
+        before, state = list(_training), _begin_state(model, source, keywords)
         if state is not None and source is model.train_function:
             source = state.step(source)
         try:

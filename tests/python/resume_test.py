@@ -66,7 +66,7 @@ def build():
     else:
         model = Sequential([Dense(16, activation="relu", input_shape=(6,)), BatchNormalization(), Dropout(0.3), GaussianNoise(0.1)])
         model.add(Dense(3, activation="softmax"))
-    model.compile(optimizer, "categorical_crossentropy", metrics=["accuracy"])
+    model.compile(optimizer, "categorical_crossentropy", metrics=["accuracy", keras.metrics.Precision(name="precision")])
     return model
 
 np.random.seed(5)
@@ -156,7 +156,7 @@ def test_a_training_that_has_ended(tmp_path):
     again, lines, err = train(0, tmp_path / "run", "rows")
     assert again == [values] and lines == []
     name = f"epoch-{len(values['epochs']):04d}.h5"
-    assert f"'{tmp_path / 'run'}': a callback had ended this training ({name}); to train on, load that file with keras" in err, err
+    assert f"'{tmp_path / 'run'}': EarlyStopping had ended this training ({name}); to train on, load that file with keras" in err, err
     plain = PROGRAM.replace("load_latest(folder)", f"load_model(f'{{folder}}/{name}'), {len(values['epochs'])}")
     (more,), _, _ = train(0, tmp_path / "run", "rows", program=plain)
     assert more["epochs"][0] == len(values["epochs"])
@@ -206,11 +206,116 @@ checkpoints.on_train_begin()
 for epoch in range(epoch, 3):
     checkpoints.on_epoch_begin(epoch)
     for batch in range(5):
-        loss, accuracy = model.train_on_batch(x[:20], y[:20])
-        checkpoints.on_batch_end(batch, {"loss": loss, "accuracy": accuracy})
+        loss, *_ = model.train_on_batch(x[:20], y[:20])
+        checkpoints.on_batch_end(batch)
     checkpoints.on_epoch_end(epoch, {"loss": loss})
 checkpoints.on_train_end()
 print("values", json.dumps([epoch, float(loss)]))
 """
     assert train(0, tmp_path / "run", "rows", program=PROGRAM[:begin] + loop)[0][0][0] == 2
     assert train(0, tmp_path / "run", "rows", program=(PROGRAM[:begin] + loop).replace("epoch, 3", "epoch, 4"))[0][0][0] == 3
+
+
+BRANCHES = """
+import json, os, random, signal, sys, threading, time
+import numpy as np
+from keras.callbacks import Callback, LearningRateScheduler
+from keras.layers import LSTM, Bidirectional, Dense, Dropout, Input, concatenate
+from keras.models import Model
+from keras.utils import Sequence
+from syncline import distributed
+from syncline.jobs import Checkpoints, load_latest
+
+folder, kind, stop = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+
+class Stop(Callback):
+    def on_epoch_begin(self, epoch, logs=None):
+        self.epoch = epoch
+    def on_batch_end(self, batch, logs=None):
+        if [self.epoch, batch] == stop:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+class Shares(Callback):  # a list that the program holds
+    def __init__(self, losses):
+        self.losses, self.once = losses, np.zeros(())
+    def on_epoch_end(self, epoch, logs=None):
+        self.losses.append(float(logs["loss"]))
+        self.once[...] += 1
+
+class Batches(Sequence):
+    def __init__(self):
+        self.cache, self.generator, self.order = {}, np.random.RandomState(3), np.arange(80)
+        self.view = self.order[:60]
+        threading.Thread(target=self.fill, daemon=True).start()
+    def fill(self):  # another thread changes a dict meanwhile
+        for i in range(10**9):
+            self.cache[i % 50_000 + i // 50_000] = i
+            if i % 1000 == 0:
+                time.sleep(0.001)
+    def __len__(self):
+        return 3
+    def __getitem__(self, i):
+        rows = self.view[i * 20 : i * 20 + 20]
+        return [x[rows] + self.generator.rand(), x[rows]], y[rows]
+    def on_epoch_end(self):
+        np.random.shuffle(self.order)
+
+data = np.random.RandomState(1)
+x, y = data.rand(80, 6), data.rand(80, 3)
+
+def build():
+    a, b = Input((6,)), Input((6,))
+    second = Dropout(0.5)(Dense(8)(b))  # made before the first
+    first = Dropout(0.2)(Dense(8)(a))
+    model = Model([a, b], Dense(3)(concatenate([first, second])))
+    model.compile("adam", "mse", metrics=["mae"])
+    return model
+
+np.random.seed(5)
+random.seed(6)
+model, epoch = load_latest(folder) or (build(), 0)
+losses = []
+callbacks = [LearningRateScheduler(lambda epoch, lr: lr * 0.8), Shares(losses), Stop(), Checkpoints(folder)]
+more = {"epochs": 5, "verbose": 0, "callbacks": callbacks, "initial_epoch": epoch}
+if kind == "rows":
+    model.fit([x, x], y, 20, **more)
+else:
+    batches = Batches()
+    steps = 2 if "part" in kind else None
+    model.fit_generator(batches, steps, workers=int(kind[0]), validation_data=batches if "same" in kind else None, **more)
+if distributed.rank() == 0:
+    print("values", json.dumps([losses, [float(w.astype("f8").sum()) for w in model.get_weights()], float(callbacks[1].once)]))
+"""
+
+
+@pytest.mark.parametrize("kind", ["rows", "0", "1", "0 part", "1 part", "0 part same"])
+def test_branches_shared_values_and_settings(kind, tmp_path):
+    (values,), _, _ = train(0, tmp_path / "whole", kind, program=BRANCHES)
+    for stop in ([1, 1], [3, 0]):
+        train(0, tmp_path / "parts", kind, stop, 75, BRANCHES)
+    assert train(0, tmp_path / "parts", kind, program=BRANCHES)[0] == [values]
+
+
+def test_a_damaged_state_is_passed_over(tmp_path):
+    train(0, tmp_path / "run", "rows", [2, 1], 75)
+    with h5py.File(tmp_path / "run" / "epoch-0002-batch-000002.h5", "r+") as file:
+        text = file["training_state/values"]
+        text[text.size // 2] ^= 1
+    _, _, err = train(0, tmp_path / "run", "rows")
+    assert "cannot be read: ValueError: the group 'training_state' is damaged: its checksum is wrong" in err, err
+
+
+def test_a_callback_that_stops_each_job(tmp_path):
+    job = PROGRAM.replace("Stop(), Checkpoints", "StopJob(), Checkpoints").replace("class Seen", """class StopJob(Callback):
+    not_restored = ("epochs",)
+    epochs = 0
+    def on_epoch_end(self, epoch, logs=None):
+        self.epochs += 1
+        if self.epochs == 2:
+            self.model.stop_training = True
+
+class Seen""")
+    (whole,), _, _ = train(0, tmp_path / "whole", "rows")
+    for _ in range(len(whole["epochs"]) // 2):
+        train(0, tmp_path / "run", "rows", program=job)
+    assert train(0, tmp_path / "run", "rows", program=job)[0][0]["losses"] == whole["losses"]

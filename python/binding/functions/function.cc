@@ -277,8 +277,9 @@ void bind_function(nb::module_& m) {
            "(number, name, dtype, shape, placement, assigned variable). Empty before the first call.")
       .def("describe", &FunctionObject::describe, nb::arg("inputs"),
            "The plan for values of these shapes, one line per step.")
-      .def("random_ops", &FunctionObject::random_ops,
-           "(seed, stream of the seed, finished runs) of each random operation of the graph, in order of creation.")
+      .def(
+          "random_ops", &FunctionObject::random_ops,
+          "(seed, stream of the seed, finished runs) of each random operation of the graph, in the order of the graph.")
       .def("set_random_ops", &FunctionObject::set_random_ops, nb::arg("states"),
            "Sets what random_ops returned. Changes nothing and returns False if the graph has another number of them.");
   m.def("eval", &evaluate);

@@ -15,8 +15,8 @@ def accumulate_gradients(optimizer: Any, steps: int):
 
     The model's weights and the optimizer's state (`iterations` and learning-rate decay too) change with every `steps`-th batch. Losses,
     metrics and the statistics of BatchNormalization are those of each batch. Clipping acts on the mean. If the number of batches in an
-    epoch is not a multiple of `steps`, the last sums continue in the next epoch. A model that Keras saves does not contain the sums since the
-    last update, and load_model returns an optimizer that does not accumulate. The checkpoints of syncline.jobs have both.
+    epoch is not a multiple of `steps`, the last sums continue in the next epoch. A model that Keras saves does not contain the sums since
+    the last update, and load_model returns an optimizer that does not accumulate. The checkpoints of syncline.jobs have both.
 
     Args:
         optimizer: Keras optimizer (or any object with `get_updates(loss, params)`) that has not trained a model yet.

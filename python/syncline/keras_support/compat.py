@@ -215,6 +215,19 @@ def _number_tensors(generic_utils):
     generic_utils.object_list_uid = lambda objects: ", ".join(map(number, generic_utils.to_list(objects)))
 
 
+def _mend_metrics(metrics):
+    # Keras saves a metric object as a dict, but `get` takes no dicts, so a model with such a metric could not be loaded.
+    original = metrics.get
+
+    def get(identifier):
+        if not isinstance(identifier, dict):
+            return original(identifier)
+        kind = identifier["class_name"]  # load_model puts a class of custom_objects in the place of its name
+        return kind.from_config(identifier["config"]) if isinstance(kind, type) else metrics.deserialize(identifier)
+
+    metrics.get = get
+
+
 after_import("collections", _mend_collections)
 after_import("inspect", _mend_inspect)
 after_import("numpy", _mend_numpy)
@@ -222,5 +235,6 @@ after_import("h5py", _mend_h5py)
 after_import("keras.backend", _complete_backend)
 after_import("keras.utils.generic_utils", _number_tensors)
 after_import("keras.layers.core", _infer_shape_of_lambda)
+after_import("keras.metrics", _mend_metrics)
 after_import("keras.datasets.imdb", _mend_dataset)
 after_import("keras.datasets.reuters", _mend_dataset)

@@ -4,10 +4,12 @@ One call of on_epoch_end for each epoch whose batches a loop with workers has ta
 it notices the end of the epoch, every 0.1 seconds, before the loop stops it. So chance decides whether a Sequence that shuffles has
 another order in the next loop.
 
-The place of a loop in its Sequence, for a training that resumes there: the attributes of the Sequence and the random states when it was
-last begun, and the number of batches taken since. A loop begins it again after its last batch, also within an epoch of `steps_per_epoch`.
+The place of a training loop in its Sequence, for a training that resumes there: the attributes of the Sequence and the number of batches
+taken since the loop has last begun it; with a thread that takes batches ahead, the attributes and the random states of that time. A loop
+begins the Sequence again after its last batch, also within an epoch of `steps_per_epoch`.
 """
 
+import contextlib
 import copy
 import random
 import time
@@ -15,9 +17,9 @@ import time
 import numpy as np
 
 from syncline.keras_support.import_hook import after_import
-from syncline.plain_values import ChangedAttributes
+from syncline.plain_values import ChangedAttributes, put
 
-_LARGEST_ATTRIBUTE = 100_000_000  # bytes; larger arrays are data
+_LARGEST_ATTRIBUTE = 100_000_000  # bytes; larger ones are data
 _SECONDS_TO_BEGIN = 2  # a thread notices within 0.1 seconds that all batches are taken
 
 _followed = {}  # FollowedSequence by the id of its Sequence
@@ -34,55 +36,67 @@ def set_random_states(states):
 
 
 class FollowedSequence:
-    """Context of a loop over a Sequence whose place is wanted.
+    """Context of a training loop over a Sequence whose place is wanted.
 
     Args:
         sequence: the Sequence.
         in_turn: whether the loop takes the batches itself. Otherwise a thread of Keras begins the Sequence and draws random numbers.
+        also_validates: whether the loop has the Sequence as its validation data too.
     """
 
-    def __init__(self, sequence, in_turn):
+    def __init__(self, sequence, in_turn, also_validates):
         self._sequence, self.in_turn = sequence, in_turn
         self._changed = ChangedAttributes(sequence, largest=_LARGEST_ATTRIBUTE)
         self._resumed = None
         self._begun = None  # number of taken batches, attributes and random states when the thread last began
-        self.taken = 0
+        self._others = int(also_validates and in_turn)  # loops over the Sequence before that of the training
+        self._length = 0
+        self.taken = 0  # with a thread: of all batches; otherwise since the Sequence was last begun
         self.drops = 0  # batches at the beginning that the loop does not want
 
     def __enter__(self):
         _followed[id(self._sequence)] = self
 
     def __exit__(self, kind, error, trace):
-        del _followed[id(self._sequence)]
+        _followed.pop(id(self._sequence), None)
 
-    def resume_at(self, place):
-        """Makes the loop begin at this place(), or at the beginning if it is None."""
-        self._resumed, self.drops = place, 0 if place is None else place["taken"]
+    def resume(self, place):
+        """To be called before the loop: it begins at this place()."""
+        put(self._sequence, place["attributes"])
+        if not place["ended"]:
+            self._sequence.on_epoch_end()
+        self._resumed, self.drops = place["random"], place["taken"]
 
-    def resume(self):
-        """To be called before the Sequence is begun for the first time."""
-        resumed, self._resumed = self._resumed, None
-        if resumed is not None:
-            vars(self._sequence).update(resumed["attributes"])
-            set_random_states(resumed["random"])
-            if not resumed["ended"]:
-                self._sequence.on_epoch_end()
+    def is_mine(self):
+        """Whether a new loop over the Sequence is that of the training, which is the only one that is followed."""
+        self._others -= 1
+        return self._others == -1
 
     def begin(self):
         """To be called by the thread that begins the Sequence."""
-        self.resume()
+        set_random_states(self._resumed)
+        self._resumed, self._length = None, len(self._sequence)
         self._begun = self.taken, self._attributes(), random_states()
+
+    def batches_in_turn(self):
+        self.taken = self.drops
+        while True:
+            while self.taken < len(self._sequence):
+                batch = self._sequence[self.taken]
+                self.taken += 1
+                yield batch
+            self.taken = 0
 
     def place(self, ended):
         """The place as plain values; None if the thread does not begin. ended: whether on_epoch_end was called after the last epoch. With
         a thread it was, because Keras calls it before the thread begins the Sequence again."""
         if self.in_turn:
-            taken = self.taken % max(1, len(self._sequence))
+            taken = 0 if self.taken >= len(self._sequence) else self.taken
             return {"attributes": self._attributes(), "random": None, "taken": taken, "ended": ended}
         limit = time.monotonic() + _SECONDS_TO_BEGIN
         while time.monotonic() < limit:
             begun = self._begun
-            if begun is not None and self.taken - begun[0] < len(self._sequence):
+            if begun is not None and self.taken - begun[0] < self._length:
                 break
             time.sleep(0.01)
         if begun is None:
@@ -91,16 +105,29 @@ class FollowedSequence:
         return {"attributes": attributes, "random": states, "taken": self.taken - at, "ended": True}
 
     def _attributes(self):
-        return copy.deepcopy(self._changed.of(self._sequence))  # a Sequence shuffles in place
+        found = {}
+        for name, value in self._changed.of(self._sequence).items():
+            with contextlib.suppress(Exception):  # another thread changes it
+                found[name] = copy.deepcopy(value)  # a Sequence shuffles in place
+        return found
+
+
+def _claimed(sequence):
+    """The FollowedSequence of a new loop over this Sequence; None if it is not the training's."""
+    follows = _followed.get(id(sequence))
+    return follows if follows is not None and follows.is_mine() else None
 
 
 def _in_thread(kind):
     class OrderedEnqueuer(kind):
         _taken = _end = 0  # numbers of batches: those that the loop has taken, and those until the end of the queued epoch
 
+        def __init__(self, sequence, *arguments, **keywords):
+            super().__init__(sequence, *arguments, **keywords)
+            self._follows = _claimed(sequence) if "shuffle" in keywords else None  # only fit_generator says so, of the training's
+
         def start(self, *arguments, **keywords):
             self._taken = self._end = 0
-            self._follows = _followed.get(id(self.sequence))
             super().start(*arguments, **keywords)
             done = self.queue.task_done
 
@@ -137,12 +164,8 @@ def _in_thread(kind):
 
 def _in_turn(batches_of):
     def iter_sequence_infinite(sequence):
-        follows = _followed.get(id(sequence))
-        for number, batch in enumerate(batches_of(sequence)):
-            if follows is not None:
-                follows.taken = number + 1
-            if follows is None or number >= follows.drops:
-                yield batch
+        follows = _claimed(sequence)
+        return batches_of(sequence) if follows is None else follows.batches_in_turn()
 
     return iter_sequence_infinite
 
