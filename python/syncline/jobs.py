@@ -95,8 +95,7 @@ class Checkpoints(Callback):
             self._state = TrainingState(self.model, None, [], 0, None)
         for text in self._state.begin(getattr(self, "params", None)):
             self._warn(text)
-        change = change_of_setting("\n".join(self._setting or []), setting())
-        self._warn(change)
+        self._warn(change_of_setting("\n".join(self._setting or []), setting()))
 
     def on_epoch_begin(self, epoch, logs=None):
         self._epoch, self._batch = epoch, 0 if self._begun else self._state.batch

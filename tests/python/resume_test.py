@@ -220,7 +220,7 @@ BRANCHES = """
 import json, os, random, signal, sys, threading, time
 import numpy as np
 from keras.callbacks import Callback, LearningRateScheduler
-from keras.layers import LSTM, Bidirectional, Dense, Dropout, Input, concatenate
+from keras.layers import Dense, Dropout, Input, concatenate
 from keras.models import Model
 from keras.utils import Sequence
 from syncline import distributed
