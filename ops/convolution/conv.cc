@@ -278,12 +278,24 @@ struct ConvGradKernel {
     return with_floating(in[0].dtype,
                          [&]<class T>(T) { return Kind::template loops<T>().grad_kernel_scratch_bytes(g); });
   }
+  static std::optional<std::size_t> parts_scratch(const Attrs& a, std::span<const Meta> in, const RowParts& parts) {
+    if (parts.axis != 0 || in[0].shape.size() == 0 || in[1].shape.size() == 0) return std::nullopt;
+    const auto g = geometry(a, in[0].shape, infer(a, in).shape, in[1].shape);
+    return with_floating(in[0].dtype, [&]<class T>(T) -> std::optional<std::size_t> {
+      const kernels::ConvLoops<T>& loops = Kind::template loops<T>();
+      return loops.parts_scratch_bytes == nullptr ? std::nullopt : loops.parts_scratch_bytes(g, parts.begin);
+    });
+  }
   static void run(const Attrs& a, const KernelArgs& k) {
     const auto g = geometry(a, k.in_shape(0), k.out_shape(), k.in_shape(1));
     with_floating(k.out_dtype(), [&]<class T>(T) {
+      const kernels::ConvLoops<T>& loops = Kind::template loops<T>();
+      const T *x = k.input<T>(0), *dy = k.input<T>(1);
+      T* dw = k.output<T>();
       // A rank without rows adds zeros to the sum.
-      if (k.in_shape(0).size() == 0 || k.in_shape(1).size() == 0) std::fill_n(k.output<T>(), k.out_shape().size(), T{});
-      else Kind::template loops<T>().grad_kernel(g, k.input<T>(0), k.input<T>(1), k.output<T>(), k.scratch);
+      if (k.in_shape(0).size() == 0 || k.in_shape(1).size() == 0) std::fill_n(dw, k.out_shape().size(), T{});
+      else if (k.parts.empty()) loops.grad_kernel(g, x, dy, dw, k.scratch);
+      else loops.grad_kernel_by_parts(g, k.parts.begin, x, dy, dw, k.scratch);
       clear_unused_taps(g, k.out_shape().size() / (g.k_d * g.k_h * g.k_w), k.output<T>());
     });
   }

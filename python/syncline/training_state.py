@@ -20,8 +20,8 @@ from keras.engine import training_arrays
 from syncline import _core
 from syncline.distribution import ranks
 from syncline.distribution.accumulation import accumulate_gradients
-from syncline.keras_support.sequence_epochs import random_states, set_random_states
 from syncline.plain_values import ChangedAttributes, checksum, checksum_of, decode, encode, put
+from syncline.random_states import random_states, set_random_states
 
 _GROUP, _VERSION = "training_state", 1
 _OF_KERAS = {"model", "params", "validation_data"}  # attributes of a callback that Keras sets

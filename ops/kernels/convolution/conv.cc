@@ -1,8 +1,6 @@
 // Selects the algorithm of a dense convolution by geometry.
 #include "ops/kernels/convolution/conv.h"
 
-#include <algorithm>
-#include <atomic>
 #include <type_traits>
 
 #include "ops/kernels/convolution/paths.h"
@@ -10,19 +8,14 @@
 namespace syncline::kernels {
 namespace {
 
-std::atomic<bool> winograd_enabled{true};
-
 template <class T>
 constexpr bool kFast = std::is_same_v<T, float>;
 
-// The scratch fits both algorithms if set_winograd selects between them, so a plan remains valid after a change.
 template <class T>
 std::size_t forward_scratch_bytes(const ConvGeometry& g) {
   if constexpr (kFast<T>) {
     if (conv::direct::fits(g)) return 0;
-    if (conv::winograd::forward_fits(g)) {
-      return std::max(conv::winograd::forward_scratch_bytes(g), conv::im2col::forward_scratch_bytes<T>(g));
-    }
+    if (conv::winograd::forward_fits(g)) return conv::winograd::forward_scratch_bytes(g);
   }
   return conv::im2col::forward_scratch_bytes<T>(g);
 }
@@ -31,7 +24,7 @@ template <class T>
 void forward(const ConvGeometry& g, const T* x, const T* w, T* y, void* scratch) {
   if constexpr (kFast<T>) {
     if (conv::direct::fits(g)) return conv::direct::forward(g, x, w, y);
-    if (winograd_enabled && conv::winograd::forward_fits(g)) return conv::winograd::forward(g, x, w, y, scratch);
+    if (conv::winograd::forward_fits(g)) return conv::winograd::forward(g, x, w, y, scratch);
   }
   conv::im2col::forward(g, x, w, y, scratch);
 }
@@ -39,9 +32,7 @@ void forward(const ConvGeometry& g, const T* x, const T* w, T* y, void* scratch)
 template <class T>
 std::size_t grad_input_scratch_bytes(const ConvGeometry& g) {
   if constexpr (kFast<T>) {
-    if (conv::winograd::grad_input_fits(g)) {
-      return std::max(conv::winograd::grad_input_scratch_bytes(g), conv::im2col::grad_input_scratch_bytes<T>(g));
-    }
+    if (conv::winograd::grad_input_fits(g)) return conv::winograd::grad_input_scratch_bytes(g);
   }
   return conv::im2col::grad_input_scratch_bytes<T>(g);
 }
@@ -49,9 +40,7 @@ std::size_t grad_input_scratch_bytes(const ConvGeometry& g) {
 template <class T>
 void grad_input(const ConvGeometry& g, const T* dy, const T* w, T* dx, void* scratch) {
   if constexpr (kFast<T>) {
-    if (winograd_enabled && conv::winograd::grad_input_fits(g)) {
-      return conv::winograd::grad_input(g, dy, w, dx, scratch);
-    }
+    if (conv::winograd::grad_input_fits(g)) return conv::winograd::grad_input(g, dy, w, dx, scratch);
   }
   conv::im2col::grad_input(g, dy, w, dx, scratch);
 }
@@ -60,9 +49,7 @@ template <class T>
 std::size_t grad_kernel_scratch_bytes(const ConvGeometry& g) {
   if constexpr (kFast<T>) {
     if (conv::direct::fits(g)) return conv::direct::grad_kernel_scratch_bytes(g);
-    if (conv::winograd::grad_kernel_fits(g)) {
-      return std::max(conv::winograd::grad_kernel_scratch_bytes(g), conv::im2col::grad_kernel_scratch_bytes<T>(g));
-    }
+    if (conv::winograd::grad_kernel_fits(g)) return conv::winograd::grad_kernel_scratch_bytes(g);
   }
   return conv::im2col::grad_kernel_scratch_bytes<T>(g);
 }
@@ -71,21 +58,29 @@ template <class T>
 void grad_kernel(const ConvGeometry& g, const T* x, const T* dy, T* dw, void* scratch) {
   if constexpr (kFast<T>) {
     if (conv::direct::fits(g)) return conv::direct::grad_kernel(g, x, dy, dw, scratch);
-    if (winograd_enabled && conv::winograd::grad_kernel_fits(g)) {
-      return conv::winograd::grad_kernel(g, x, dy, dw, scratch);
-    }
+    if (conv::winograd::grad_kernel_fits(g)) return conv::winograd::grad_kernel(g, x, dy, dw, scratch);
   }
   conv::im2col::grad_kernel(g, x, dy, dw, scratch);
+}
+
+// Only by matrix products: Winograd transforms the sums of each part back, whether in one call or in several.
+template <class T>
+std::optional<std::size_t> parts_scratch_bytes(const ConvGeometry& g, std::span<const std::int64_t> images) {
+  if constexpr (kFast<T>) {
+    if (conv::direct::fits(g)) return std::nullopt;
+    for (std::size_t i = 1; i < images.size(); ++i)
+      if (conv::winograd::grad_kernel_fits(conv::with_images(g, images[i] - images[i - 1]))) return std::nullopt;
+  }
+  return conv::im2col::parts_scratch_bytes<T>(g, images);
 }
 
 template <class T>
 constexpr ConvLoops<T> kDense{&forward_scratch_bytes<T>,     &forward<T>,
                               &grad_input_scratch_bytes<T>,  &grad_input<T>,
-                              &grad_kernel_scratch_bytes<T>, &grad_kernel<T>};
+                              &grad_kernel_scratch_bytes<T>, &grad_kernel<T>,
+                              &parts_scratch_bytes<T>,       &conv::im2col::grad_kernel_by_parts<T>};
 
 }  // namespace
-
-void set_winograd(bool enabled) { winograd_enabled = enabled; }
 
 template <>
 const ConvLoops<float>& dense_conv<float>() {

@@ -12,13 +12,15 @@
 // threads. Kernels allocate nothing else. Thread-safe if outputs and scratch are not shared.
 //
 // Geometry alone selects the algorithm, the same on all ranks. Float images of up to 4 channels: a direct loop. Float
-// images without depth, for 3x3 kernels of stride 1 with at least 16 channels: Winograd's F(4x4, 3x3) (error about 1e-5 of the largest
-// value). Otherwise: matrix products. Geometry also determines the split of sums, so bits do not depend on the number
-// of threads.
+// images without depth, for 3x3 kernels of stride 1 with at least 16 channels: Winograd's F(4x4, 3x3) (error about 1e-5
+// of the largest value). Otherwise: matrix products. Geometry also determines the split of sums, so bits do not depend
+// on the number of threads.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 
 namespace syncline::kernels {
 
@@ -35,9 +37,6 @@ struct ConvGeometry {
   bool is_flat() const { return in_d == 1 && out_d == 1 && k_d == 1 && pad_front == 0; }
 };
 
-// Enables or disables Winograd for the whole process (default: enabled). Do not call while a convolution runs.
-void set_winograd(bool enabled);
-
 // The kernels of one kind of convolution. grad_input computes dx, the gradient with respect to x; grad_kernel computes
 // dw, the gradient with respect to w. They write every element of the result.
 template <class T>
@@ -48,6 +47,13 @@ struct ConvLoops {
   void (*grad_input)(const ConvGeometry& g, const T* dy, const T* w, T* dx, void* scratch);
   std::size_t (*grad_kernel_scratch_bytes)(const ConvGeometry& g);
   void (*grad_kernel)(const ConvGeometry& g, const T* x, const T* dy, T* dw, void* scratch);
+  // The gradient as a sum over parts of the batch: part i has the images [images[i], images[i + 1]). The gradients of
+  // the parts, each with the bits that it has alone, are added along the tree of part_tree.h. No size, or null: these
+  // parts are not supported. Requires a KeptRowBits (product/gemm.h).
+  std::optional<std::size_t> (*parts_scratch_bytes)(const ConvGeometry& g,
+                                                    std::span<const std::int64_t> images) = nullptr;
+  void (*grad_kernel_by_parts)(const ConvGeometry& g, std::span<const std::int64_t> images, const T* x, const T* dy,
+                               T* dw, void* scratch) = nullptr;
 };
 
 // Dense and depthwise kernels exist only for float and double.

@@ -1,8 +1,10 @@
 // Convolution as products with the matrix of patches. A row is an output pixel, a column is a tap. The matrix is built
 // block by block, or at once if blocks would have too few rows.
 #include <algorithm>
+#include <vector>
 
 #include "ops/kernels/convolution/paths.h"
+#include "ops/kernels/product/blocked_product.h"
 #include "ops/kernels/product/gemm.h"
 #include "ops/kernels/product/rows_product.h"
 
@@ -281,13 +283,36 @@ void grad_kernel(const ConvGeometry& g, const T* x, const T* dy, T* dw, void* sc
   if (slots.count > 1) add_partials(partials, slots.count, size, dw);
 }
 
-#define SYNCLINE_INSTANTIATE_LOWERED(T)                                            \
-  template std::size_t forward_scratch_bytes<T>(const ConvGeometry&);              \
-  template std::size_t grad_input_scratch_bytes<T>(const ConvGeometry&);           \
-  template std::size_t grad_kernel_scratch_bytes<T>(const ConvGeometry&);          \
-  template void forward<T>(const ConvGeometry&, const T*, const T*, T*, void*);    \
-  template void grad_input<T>(const ConvGeometry&, const T*, const T*, T*, void*); \
-  template void grad_kernel<T>(const ConvGeometry&, const T*, const T*, T*, void*);
+template <class T>
+std::optional<std::size_t> parts_scratch_bytes(const ConvGeometry& g, std::span<const Index> images) {
+  if (matrix_bytes<T>(g) > kSlotBytesLimit) return std::nullopt;
+  std::vector<Index> rows;  // before each part
+  for (const Index image : images) rows.push_back(image * g.out_d * g.out_h * g.out_w);
+  for (std::size_t i = 1; i < images.size(); ++i)
+    if (!at_once<T>(with_images(g, images[i] - images[i - 1]))) return std::nullopt;
+  if (!fits_parts<T>(rows)) return std::nullopt;
+  return static_cast<std::size_t>(matrix_bytes<T>(g)) + rows.size() * sizeof(Index);
+}
+
+template <class T>
+void grad_kernel_by_parts(const ConvGeometry& g, std::span<const Index> images, const T* x, const T* dy, T* dw,
+                          void* scratch) {
+  const std::span rows(reinterpret_cast<Index*>(static_cast<std::byte*>(scratch) + matrix_bytes<T>(g)), images.size());
+  std::transform(images.begin(), images.end(), rows.begin(),
+                 [&](Index image) { return image * g.out_d * g.out_h * g.out_w; });
+  const T* patches = all_patches(g, x, static_cast<T*>(scratch));
+  gemm_by_parts<T>(Trans::kYes, Trans::kNo, depth_of(g), g.out_c, rows, patches, depth_of(g), dy, g.out_c, dw, g.out_c);
+}
+
+#define SYNCLINE_INSTANTIATE_LOWERED(T)                                                                    \
+  template std::size_t forward_scratch_bytes<T>(const ConvGeometry&);                                      \
+  template std::size_t grad_input_scratch_bytes<T>(const ConvGeometry&);                                   \
+  template std::size_t grad_kernel_scratch_bytes<T>(const ConvGeometry&);                                  \
+  template std::optional<std::size_t> parts_scratch_bytes<T>(const ConvGeometry&, std::span<const Index>); \
+  template void forward<T>(const ConvGeometry&, const T*, const T*, T*, void*);                            \
+  template void grad_input<T>(const ConvGeometry&, const T*, const T*, T*, void*);                         \
+  template void grad_kernel<T>(const ConvGeometry&, const T*, const T*, T*, void*);                        \
+  template void grad_kernel_by_parts<T>(const ConvGeometry&, std::span<const Index>, const T*, const T*, T*, void*);
 SYNCLINE_INSTANTIATE_LOWERED(float)
 SYNCLINE_INSTANTIATE_LOWERED(double)
 #undef SYNCLINE_INSTANTIATE_LOWERED

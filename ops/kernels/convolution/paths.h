@@ -27,6 +27,11 @@ inline double flops(const ConvGeometry& g) {
          static_cast<double>(g.in_c * g.out_c);
 }
 
+inline ConvGeometry with_images(ConvGeometry g, Index images) {
+  g.batch = images;
+  return g;
+}
+
 // The geometry of grad_input as a forward convolution of dy with the flipped kernel. Requires strides of 1.
 inline ConvGeometry grad_input_as_forward(const ConvGeometry& g) {
   ConvGeometry t = g;
@@ -47,6 +52,8 @@ inline Chunks divide_into_slots(Index items, double flops, Index bytes_per_slot)
   return {items, size, (items + size - 1) / size};
 }
 
+// `parts_scratch_bytes` and `grad_kernel_by_parts` are those of ConvLoops.
+
 // Any geometry: builds the matrix of patches, at once or one block of rows at a time, and multiplies it (float,
 // double).
 namespace im2col {
@@ -62,6 +69,11 @@ template <class T>
 void grad_input(const ConvGeometry& g, const T* dy, const T* w, T* dx, void* scratch);
 template <class T>
 void grad_kernel(const ConvGeometry& g, const T* x, const T* dy, T* dw, void* scratch);
+template <class T>
+std::optional<std::size_t> parts_scratch_bytes(const ConvGeometry& g, std::span<const Index> images);
+template <class T>
+void grad_kernel_by_parts(const ConvGeometry& g, std::span<const Index> images, const T* x, const T* dy, T* dw,
+                          void* scratch);
 }  // namespace im2col
 
 // Few input channels: loops over pixels, vectorized over output channels (float).

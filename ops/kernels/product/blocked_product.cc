@@ -14,7 +14,7 @@ namespace syncline::kernels {
 template <class T>
 constexpr std::int64_t kBlockDepth = 1536 / std::int64_t{sizeof(T)};
 // Of a product by parts, whose blocks have all rows of B.
-constexpr std::int64_t kMostDepthOfParts = 2048, kMostParts = 1024, kMostSumsKept = sums_kept(kMostParts);
+constexpr std::int64_t kMostDepthOfParts = 1024, kMostParts = 1024, kMostSumsKept = sums_kept(kMostParts);
 
 }  // namespace syncline::kernels
 #endif

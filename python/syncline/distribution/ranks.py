@@ -18,6 +18,7 @@ import numpy as np
 from syncline import _core
 from syncline.distribution.collectives import Group
 from syncline.keras_support.import_hook import after_import
+from syncline.random_states import random_states, set_random_states
 from syncline.types import Sequence
 
 # The environment variable that marks processes started by a rank.
@@ -242,16 +243,13 @@ def _share_processors():
 
 def align_random_states():
     """Sets the state of `random` and `numpy.random` to rank 0's on all ranks, so unseeded shuffles agree."""
-    import random
-
-    state, numpy_state = random.getstate(), np.random.get_state()
+    states = state, numpy_state = random_states()
     digest = hash((state[1], state[2] or 0.0)) & 0xFFFFFFFF  # hashes of numbers are the same in every process
     if first_difference([zlib.crc32(pickle.dumps(numpy_state), digest)]) is None:
         return
-    state, numpy_state = broadcast((state, numpy_state))
+    states = broadcast(states)
     if rank() != 0:  # a thread of rank 0 may have drawn meanwhile
-        random.setstate(state)
-        np.random.set_state(numpy_state)
+        set_random_states(states)
 
 
 def first_difference(numbers):

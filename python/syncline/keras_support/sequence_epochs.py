@@ -11,28 +11,16 @@ begins the Sequence again after its last batch, also within an epoch of `steps_p
 
 import contextlib
 import copy
-import random
 import time
-
-import numpy as np
 
 from syncline.keras_support.import_hook import after_import
 from syncline.plain_values import ChangedAttributes, put
+from syncline.random_states import random_states, set_random_states
 
 _LARGEST_ATTRIBUTE = 100_000_000  # bytes; larger ones are data
 _SECONDS_TO_BEGIN = 2  # a thread notices within 0.1 seconds that all batches are taken
 
 _followed = {}  # FollowedSequence by the id of its Sequence
-
-
-def random_states():
-    return random.getstate(), np.random.get_state()
-
-
-def set_random_states(states):
-    if states is not None:
-        random.setstate(states[0])
-        np.random.set_state(states[1])
 
 
 class FollowedSequence:

@@ -7,7 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "ops/kernels/convolution/paths.h"
 #include "ops/kernels/parallel.h"
+#include "ops/kernels/part_tree.h"
+#include "ops/kernels/product/gemm.h"
 #include "syncline/error.h"
 #include "tests/ops/kernels/random_values.h"
 
@@ -173,11 +176,10 @@ struct Case {
 };
 
 template <class T>
-Results<T> run(const Problem& g, const Case<T>& c) {
+Results<T> run(const Problem& g, const Case<T>& c, const ConvLoops<T>& loops) {
   const T poison = std::numeric_limits<T>::quiet_NaN();  // shows reads before writes, and missing writes
   const Sizes sizes(g);
   Results<T> r{std::vector<T>(sizes.y, poison), std::vector<T>(sizes.x, poison), std::vector<T>(sizes.w, poison)};
-  const ConvLoops<T>& loops = loops_of<T>(g);
   GuardedScratch forward(loops.forward_scratch_bytes(g));
   loops.forward(g, c.x.data(), c.w.data(), r.y.data(), forward.data());
   GuardedScratch input(loops.grad_input_scratch_bytes(g));
@@ -186,6 +188,20 @@ Results<T> run(const Problem& g, const Case<T>& c) {
   loops.grad_kernel(g, c.x.data(), c.dy.data(), r.dw.data(), kernel.data());
   EXPECT_TRUE(forward.intact() && input.intact() && kernel.intact()) << "scratch overrun: " << name(g);
   return r;
+}
+
+template <class T>
+Results<T> run(const Problem& g, const Case<T>& c) {
+  return run(g, c, loops_of<T>(g));
+}
+
+// Matrix products only.
+Results<float> run_im2col(const Problem& g, const Case<float>& c) {
+  namespace im2col = conv::im2col;
+  return run(g, c,
+             ConvLoops<float>{&im2col::forward_scratch_bytes<float>, &im2col::forward<float>,
+                              &im2col::grad_input_scratch_bytes<float>, &im2col::grad_input<float>,
+                              &im2col::grad_kernel_scratch_bytes<float>, &im2col::grad_kernel<float>});
 }
 
 template <class T>
@@ -203,14 +219,18 @@ Results<double> expected(const Problem& g, const Case<T>& c) {
 }
 
 template <class T>
+void check(const Problem& g, const Case<T>& c, const Results<T>& got, double tolerance) {
+  const Results<double> want = expected(g, c);
+  EXPECT_LT(largest_error(got.y, want.y), tolerance) << "y of " << name(g);
+  EXPECT_LT(largest_error(got.dx, want.dx), tolerance) << "dx of " << name(g);
+  EXPECT_LT(largest_error(got.dw, want.dw), tolerance) << "dw of " << name(g);
+}
+
+template <class T>
 void check_all(double tolerance) {
   for (const Problem& g : geometries()) {
     const Case<T> c(g);
-    const Results<T> got = run(g, c);
-    const Results<double> want = expected(g, c);
-    EXPECT_LT(largest_error(got.y, want.y), tolerance) << "y of " << name(g);
-    EXPECT_LT(largest_error(got.dx, want.dx), tolerance) << "dx of " << name(g);
-    EXPECT_LT(largest_error(got.dw, want.dw), tolerance) << "dw of " << name(g);
+    check(g, c, run(g, c), tolerance);
   }
 }
 
@@ -219,9 +239,11 @@ TEST(Conv, FloatEqualsPlainLoops) { check_all<float>(1e-5); }
 TEST(Conv, DoubleEqualsPlainLoops) { check_all<double>(1e-13); }
 
 TEST(Conv, FloatWithoutWinogradIsCloser) {
-  set_winograd(false);
-  check_all<float>(2e-6);
-  set_winograd(true);
+  for (const Problem& g : geometries()) {
+    if (g.depthwise) continue;
+    const Case<float> c(g);
+    check(g, c, run_im2col(g, c), 2e-6);
+  }
 }
 
 TEST(Conv, EveryInstructionSetIsRight) {
@@ -236,9 +258,7 @@ TEST(Conv, WideKernelsByGroupsOfTilesEqualProducts) {
   const Problem g = geometry(5, 40, 40, 16, 460, 3, 3, 1, 1, 1, 1, 1, 1);
   const Case<float> c(g);
   const std::vector<float> grouped = run(g, c).dw;
-  set_winograd(false);
-  const std::vector<float> plain = run(g, c).dw;
-  set_winograd(true);
+  const std::vector<float> plain = run_im2col(g, c).dw;
   EXPECT_NE(grouped, plain);
   EXPECT_LT(largest_error(grouped, std::vector<double>(plain.begin(), plain.end())), 2e-5);  // of both
 }
@@ -248,9 +268,7 @@ TEST(Conv, WinogradIsUsedAndItsErrorIsBounded) {
   const Case<float> c(g);
   const Results<double> want = expected(g, c);
   const Results<float> fast = run(g, c);
-  set_winograd(false);
-  const Results<float> plain = run(g, c);
-  set_winograd(true);
+  const Results<float> plain = run_im2col(g, c);
   EXPECT_NE(fast.y, plain.y);
   EXPECT_NE(fast.dx, plain.dx);
   EXPECT_NE(fast.dw, plain.dw);
@@ -273,6 +291,73 @@ TEST(Conv, BitsDoNotDependOnThreads) {
     }
     set_thread_count(2);
   }
+}
+
+std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+
+// The gradient of the kernel as the sum of the parts' gradients, each computed alone, along the tree.
+template <class T>
+std::vector<T> sum_of_parts(const Problem& g, const Case<T>& c, const std::vector<Index>& images) {
+  const ConvLoops<T>& loops = loops_of<T>(g);
+  const Index parts = static_cast<Index>(images.size()) - 1;
+  std::vector<std::vector<T>> sums(at(sums_kept(parts)), std::vector<T>(Sizes(g).w));
+  const auto compute = [&](Index part, Index place) {
+    Problem own = g;
+    own.batch = images[at(part + 1)] - images[at(part)];
+    GuardedScratch scratch(loops.grad_kernel_scratch_bytes(own));
+    const Index x = g.in_d * g.in_h * g.in_w * g.in_c, y = g.out_d * g.out_h * g.out_w * g.out_c;
+    loops.grad_kernel(own, c.x.data() + images[at(part)] * x, c.dy.data() + images[at(part)] * y,
+                      sums[at(place)].data(), scratch.data());
+  };
+  sum_parts(parts, compute, [&](Index to, Index from) {
+    for (std::size_t i = 0; i < sums[0].size(); ++i) sums[at(to)][i] += sums[at(from)][i];
+  });
+  return sums[0];
+}
+
+// Returns whether the kernel supports the parts.
+template <class T>
+bool check_parts(const Problem& g, const std::vector<Index>& images) {
+  const ConvLoops<T>& loops = loops_of<T>(g);
+  const std::optional<std::size_t> bytes = loops.parts_scratch_bytes(g, images);
+  if (!bytes) return false;
+  const Case<T> c(g);
+  const std::vector<T> want = sum_of_parts(g, c, images);
+  for (const int threads : {1, 3}) {
+    set_thread_count(threads);
+    GuardedScratch scratch(*bytes);
+    std::vector<T> got(Sizes(g).w, std::numeric_limits<T>::quiet_NaN());
+    loops.grad_kernel_by_parts(g, images, c.x.data(), c.dy.data(), got.data(), scratch.data());
+    EXPECT_EQ(got, want) << name(g) << ", " << images.size() - 1 << " parts, " << threads << " threads";
+    EXPECT_TRUE(scratch.intact()) << "scratch overrun: " << name(g);
+  }
+  set_thread_count(2);
+  return true;
+}
+
+TEST(Conv, PartsAreAddedAlongATree) {
+  const KeptRowBits no_blas;
+  const Problem pointwise = geometry(20, 6, 6, 20, 24, 1, 1), strided = geometry(18, 9, 9, 64, 40, 3, 3, 2);
+  const Problem winograd = geometry(16, 4, 4, 64, 70, 3, 3, 1, 1, 1, 1, 1, 1);
+  const std::vector<Index> eight{0, 2, 5, 7, 10, 12, 15, 17, 20};
+  EXPECT_TRUE(check_parts<float>(pointwise, eight));
+  EXPECT_TRUE(check_parts<double>(pointwise, eight));
+  EXPECT_TRUE(check_parts<float>(pointwise, {0, 0, 10, 10, 20}));
+  EXPECT_TRUE(check_parts<float>(strided, {0, 4, 9, 13, 18}));
+  EXPECT_TRUE(check_parts<double>(strided, {0, 4, 9, 13, 18}));
+  EXPECT_TRUE(check_parts<float>(deep(geometry(8, 4, 4, 70, 6, 3, 3), 3, 2), {0, 3, 8}));
+  EXPECT_TRUE(check_parts<float>(winograd, {0, 4, 8, 12, 16}));  // of all images at once, not of 4
+}
+
+TEST(Conv, PartsThatAreNotSupported) {
+  const KeptRowBits no_blas;
+  const Problem wide = geometry(34, 9, 9, 80, 97, 3, 3, 1, 1, 1, 1, 1, 1);
+  EXPECT_FALSE(check_parts<float>(wide, {0, 8, 17, 25, 34}));                           // Winograd
+  EXPECT_FALSE(check_parts<float>(wide, {0, 1, 34}));                                   // Winograd for the second part
+  EXPECT_FALSE(check_parts<float>(geometry(16, 10, 10, 3, 16, 3, 3), {0, 8, 16}));      // direct
+  EXPECT_FALSE(check_parts<float>(geometry(60, 13, 13, 66, 8, 3, 3, 2), {0, 30, 60}));  // many rows
+  EXPECT_FALSE(check_parts<float>(geometry(30, 28, 28, 48, 64, 1, 1), {0, 15, 30}));
+  EXPECT_FALSE(check_parts<float>(geometry(4, 9, 9, 18, 19, 2, 2), {0, 2, 4}));  // block by block
 }
 
 TEST(Conv, EmptyBatchGivesZeroKernelGradient) {
