@@ -296,7 +296,7 @@ struct ConvGradKernel {
       if (k.in_shape(0).size() == 0 || k.in_shape(1).size() == 0) std::fill_n(dw, k.out_shape().size(), T{});
       else if (k.parts.empty()) loops.grad_kernel(g, x, dy, dw, k.scratch);
       else loops.grad_kernel_by_parts(g, k.parts.begin, x, dy, dw, k.scratch);
-      clear_unused_taps(g, k.out_shape().size() / (g.k_d * g.k_h * g.k_w), k.output<T>());
+      clear_unused_taps(g, k.out_shape().size() / (g.k_d * g.k_h * g.k_w), dw);
     });
   }
   static std::vector<Expr> grad(const Attrs& a, const Expr& dw, const Expr& g) {

@@ -36,6 +36,11 @@ struct ShapeOf : WithoutAttrs {
     std::vector<std::int32_t> dims(shape.begin(), shape.end());
     return constant_of(Array::from<std::int32_t>(Shape{shape.ndim()}, dims));
   }
+  static KnownElements known_elements(const Attrs&, std::span<const Expr> in, std::span<const KnownElements>) {
+    KnownElements sizes;
+    for (const std::int64_t size : in[0].shape()) sizes.push_back(size < 0 ? std::nullopt : std::optional(size));
+    return sizes;
+  }
   static constexpr NoGradient grad{"a shape does not depend on values"};
 };
 

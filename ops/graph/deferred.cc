@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ops/graph/fill.h"
+#include "ops/graph/known_elements.h"
 #include "ops/graph/leaf.h"
 #include "ops/graph/op.h"
 #include "ops/graph/substitute.h"
@@ -106,18 +106,6 @@ std::vector<Expr> Deferred::grad(const Attrs& a, const Expr& y, const Expr& dy) 
 SYNCLINE_REGISTER_OP(Deferred)
 
 }  // namespace
-
-bool read_numbers(const Expr& e, std::vector<std::int64_t>& numbers) {
-  if (e.is<Fill>()) {
-    numbers.insert(numbers.end(), static_cast<std::size_t>(e.shape().size()),
-                   static_cast<std::int64_t>(e.attrs<Fill::Attrs>().value));
-    return true;
-  }
-  if (!e.is<Constant>()) return false;
-  const Array values = e.attrs<Constant::Attrs>().value->array.cast(DType::kInt64);
-  numbers.insert(numbers.end(), values.values<std::int64_t>().begin(), values.values<std::int64_t>().end());
-  return true;
-}
 
 Expr with_numbers(std::string name, std::vector<Expr> operands, const Dims& dims, Meta unknown, NumbersRule rule,
                   std::shared_ptr<RandomOp> random_op) {

@@ -41,7 +41,5 @@ bool is_deferred(const Node& node);
 std::string_view deferred_name(const Node& node);
 // Returns the inputs of a deferred expression that are numbers, which a plan must know; empty for other nodes.
 std::span<const Expr> numbers_of(const Node& node);
-// Appends the elements of a constant. Returns false if `e` is not a constant.
-bool read_numbers(const Expr& e, std::vector<std::int64_t>& numbers);
 
 }  // namespace syncline

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ops/graph/deferred.h"
+#include "ops/graph/known_elements.h"
 #include "ops/graph/leaf.h"
 #include "syncline/backend/core.h"
 #include "syncline/backend/math.h"
@@ -35,12 +35,16 @@ void Dims::append(const Dim& entry) {
   if (e.ndim() > 1 || !e.shape().is_known())
     fail<ShapeError>("a shape argument is a tensor of shape ", e.shape(),
                      "; give scalars, or a vector whose length is known");
-  std::vector<std::int64_t> known;
-  if (!read_numbers(e, known)) {
-    known.assign(static_cast<std::size_t>(e.shape().size()), kUnknown);
-    if (!known.empty()) tensors_.emplace_back(numbers_.ndim(), e);
+  const KnownElements known = known_elements(e);
+  if (known.empty()) {  // one tensor, also of several sizes
+    if (e.shape().size() > 0) tensors_.emplace_back(numbers_.ndim(), e);
+    for (std::int64_t i = 0; i < e.shape().size(); ++i) numbers_.push_back(kUnknown);
   }
-  for (const std::int64_t number : known) numbers_.push_back(number);
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    if (!known[i])
+      tensors_.emplace_back(numbers_.ndim(), squeeze(slice_axis(e, 0, static_cast<std::int64_t>(i), 1), 0));
+    numbers_.push_back(known[i].value_or(kUnknown));
+  }
 }
 
 void Dims::append(const Dims& others) {

@@ -18,8 +18,9 @@
 // over rows in parts), `scratch` (bytes that a kernel needs besides its buffers), `simplify` (a cheaper form once
 // shapes are known), `prepare` (moves work out of a loop), `strided_view` (the output as a strided view of the input),
 // `may_refuse` (whether the kernel may throw), `flops` and `bytes` (what a call takes, if not plain_work), kMovesData
-// (it takes moved_work), `run_program` and `takes_program` (of reductions), `parts_scratch`, kView, kInPlace, kEffect,
-// kShapeOnly, kLeaf, kTakesFloat16 (below). Ops are registered before main; the registry is immutable afterwards.
+// (it takes moved_work), `run_program` and `takes_program` (of reductions), `parts_scratch`, `known_elements` (those
+// that are known while a graph is built), kView, kInPlace, kEffect, kShapeOnly, kLeaf, kTakesFloat16 (below). Ops are
+// registered before main; the registry is immutable afterwards.
 #pragma once
 
 #include <concepts>
@@ -32,6 +33,7 @@
 #include <vector>
 
 #include "ops/graph/attrs.h"
+#include "ops/graph/known_elements.h"
 #include "ops/graph/placement.h"
 #include "ops/graph/work.h"
 #include "syncline/expr.h"
@@ -127,6 +129,9 @@ struct OpDef {
   // In a loop body, once shapes are known: returns an equal expression with an operand that depends only on inputs that
   // are equal in every iteration (`fixed`), so that this operand is computed before the loop; or empty.
   Expr (*prepare)(const void* attrs, std::span<const Expr> in, const std::vector<bool>& fixed) = nullptr;
+  // Of output 0, whose shape is known; `known` are those of the inputs (ops/graph/known_elements.h).
+  KnownElements (*known_elements)(const void* attrs, std::span<const Expr> in,
+                                  std::span<const KnownElements> known) = nullptr;
   // The position of output 0 within input 0, for the given metas. Elementwise ops then read the input directly.
   StridedView (*strided_view)(const void* attrs, const Meta& in) = nullptr;
   // True if `run` or `block` throws for some values of operands with these metas (an index outside its table). A step
@@ -200,6 +205,16 @@ std::optional<std::size_t> parts_scratch(const void* attrs, std::span<const Meta
 }
 
 template <class Op>
+KnownElements known_elements(const void* attrs, std::span<const Expr> in, std::span<const KnownElements> known) {
+  return Op::known_elements(*static_cast<const typename Op::Attrs*>(attrs), in, known);
+}
+
+template <class Op>
+bool may_refuse(const void* attrs, std::span<const Meta> in) {
+  return Op::may_refuse(*static_cast<const typename Op::Attrs*>(attrs), in);
+}
+
+template <class Op>
 OpDef make_def() {
   using Attrs = typename Op::Attrs;
   OpDef def;
@@ -235,14 +250,12 @@ OpDef make_def() {
     def.prepare = [](const void* a, std::span<const Expr> in, const std::vector<bool>& fixed) {
       return Op::prepare(*static_cast<const Attrs*>(a), in, fixed);
     };
+  if constexpr (requires { Op::known_elements; }) def.known_elements = &known_elements<Op>;
   if constexpr (requires { Op::strided_view; })
     def.strided_view = [](const void* a, const Meta& in) {
       return Op::strided_view(*static_cast<const Attrs*>(a), in);
     };
-  if constexpr (requires { Op::may_refuse; })
-    def.may_refuse = [](const void* a, std::span<const Meta> in) {
-      return Op::may_refuse(*static_cast<const Attrs*>(a), in);
-    };
+  if constexpr (requires { Op::may_refuse; }) def.may_refuse = &may_refuse<Op>;
   def.work = &work<Op>;
   def.view = requires { Op::kView; };
   if constexpr (requires { &Attrs::random_op; })

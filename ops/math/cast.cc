@@ -46,6 +46,13 @@ HWY_EXPORT(cast_block);
 // True for floating casts without loss.
 bool widens(DType from, DType to) { return is_floating(from) && is_floating(to) && size_of(from) < size_of(to); }
 
+// True if an element of this value, an integer, is equal after the cast.
+bool holds(DType dtype, std::int64_t value) {
+  const bool fits =
+      value >= std::numeric_limits<std::int32_t>::min() && value <= std::numeric_limits<std::int32_t>::max();
+  return dtype == DType::kInt64 || (dtype == DType::kInt32 && fits);
+}
+
 struct Cast {
   static constexpr std::string_view kName = "cast";
   static constexpr bool kTakesFloat16 = true;
@@ -66,6 +73,12 @@ struct Cast {
     return with_stored_dtype(x.dtype(), [&]<class T>(T) {
       return fill(out.shape, convert<double>(convert<T>(x.attrs<Fill::Attrs>().value)), a.dtype);
     });
+  }
+  static KnownElements known_elements(const Attrs& a, std::span<const Expr>, std::span<const KnownElements> known) {
+    KnownElements elements = known[0];
+    for (auto& element : elements)
+      if (element && !holds(a.dtype, *element)) element.reset();
+    return elements;
   }
   static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy) {
     const bool smooth = is_floating(a.dtype) && is_floating(y.input(0).dtype());

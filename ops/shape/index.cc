@@ -95,6 +95,14 @@ struct StridedSlice {
     }
     return out;
   }
+  static KnownElements known_elements(const Attrs& a, std::span<const Expr> in, std::span<const KnownElements> known) {
+    KnownElements elements;
+    if (in[0].ndim() != 1 || known[0].empty()) return elements;
+    const Cut cut = cut_of(a, 0, in[0].shape()[0]);
+    for (std::int64_t i = 0; i < cut.count; ++i)
+      elements.push_back(known[0][static_cast<std::size_t>(cut.begin + i * cut.step)]);
+    return elements;
+  }
   static Placed place(const Attrs& a, const PlaceArgs& args) { return place_cut(a, args); }
   static void run(const Attrs& a, const KernelArgs& k) {
     if (k.out_shape().size() == 0) return;

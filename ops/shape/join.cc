@@ -68,6 +68,14 @@ struct Concatenate {
     }
   }
   static Expr simplify(const Attrs&, std::span<const Expr> in, const Meta&) { return in.size() == 1 ? in[0] : Expr{}; }
+  static KnownElements known_elements(const Attrs&, std::span<const Expr> in, std::span<const KnownElements> known) {
+    KnownElements joined;
+    for (std::size_t i = 0; in[0].ndim() == 1 && i < in.size(); ++i) {
+      joined.insert(joined.end(), known[i].begin(), known[i].end());
+      if (known[i].empty()) joined.resize(joined.size() + static_cast<std::size_t>(in[i].shape()[0]));
+    }
+    return joined;
+  }
   static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy);
 };
 

@@ -88,6 +88,11 @@ struct SliceOp {
     const Expr part = joined_part(in[0], a.start, out.shape);
     return part ? part : sum_of_slices(a, in[0], out.shape);
   }
+  static KnownElements known_elements(const Attrs& a, std::span<const Expr> in, std::span<const KnownElements> known) {
+    if (in[0].ndim() != 1 || known[0].empty()) return {};
+    const std::int64_t start = a.start[0], size = infer(a, std::vector<Meta>{in[0].meta()}).shape[0];
+    return {known[0].begin() + start, known[0].begin() + start + size};
+  }
   static Expr sum_of_slices(const Attrs& a, const Expr& x, const Shape& out);
   static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy);
 };

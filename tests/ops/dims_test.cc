@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/graph/leaf.h"
+#include "syncline/backend/control.h"
 #include "syncline/backend/core.h"
 #include "syncline/backend/function.h"
 #include "syncline/backend/math.h"
@@ -39,6 +40,68 @@ TEST_F(DimsTest, ConstantsAreNumbers) {
   const Dims dims{constant(Array::from<std::int64_t>(Shape{2}, {2, 3})), scalar(4, DType::kInt32)};
   EXPECT_FALSE(dims.has_tensors());
   EXPECT_EQ(dims.numbers(), (Shape{2, 3, 4}));
+}
+
+TEST_F(DimsTest, KnownElementsOfShapes) {
+  const Expr x = placeholder({.shape = {kUnknown, 4, 6}}), y = placeholder({.shape = {kUnknown, 24}});
+  const Expr sizes = shape(x), batch = slice_axis(sizes, 0, 0, 1);
+  EXPECT_EQ(reshape(y, sizes).shape(), (Shape{kUnknown, 4, 6}));
+  EXPECT_EQ(reshape(y, cast(sizes, DType::kInt64)).shape(), (Shape{kUnknown, 4, 6}));
+  EXPECT_EQ(reshape(y, identity(sizes)).shape(), (Shape{kUnknown, 4, 6}));
+  EXPECT_EQ(fill(slice_axis(sizes, 0, 1, 2), 1).shape(), (Shape{4, 6}));
+  EXPECT_EQ(fill(slice(sizes, {1}, {-1}), 1).shape(), (Shape{4, 6}));
+  const Expr joined = concatenate({batch, constant(Array::from<std::int32_t>(Shape{2}, {-1, 3}))}, 0);
+  EXPECT_EQ(reshape(y, joined).shape(), (Shape{kUnknown, kUnknown, 3}));
+  const Expr stacked = stack({squeeze(batch, 0), scalar(24, DType::kInt32)});
+  EXPECT_EQ(reshape(x, stacked).shape(), (Shape{kUnknown, 24}));
+  EXPECT_TRUE(Dims(slice_axis(sizes, 0, 1, 1)).numbers().is_known());
+  EXPECT_EQ(Dims(slice_axis(sizes, 0, 0, 0)).size(), 0);
+  const Expr large = constant(Array::scalar<std::int64_t>((std::int64_t{1} << 32) + 2));
+  EXPECT_FALSE(Dims(cast(large, DType::kInt32)).numbers().is_known());  // 2 after the cast
+
+  Function f({x, y}, {reshape(y, sizes), reshape(y, joined), reshape(x, stacked)});
+  const Array images(DType::kFloat32, {2, 4, 6}), rows(DType::kFloat32, {2, 24});
+  const std::vector<Array> results = f({images, rows});
+  EXPECT_EQ(results[0].shape(), (Shape{2, 4, 6}));
+  EXPECT_EQ(results[1].shape(), (Shape{2, 8, 3}));
+  EXPECT_EQ(results[2].shape(), (Shape{2, 24}));
+  expect_refused<ShapeError>([&] { f({Array(DType::kFloat32, {3, 4, 6}), rows}); }, "reshape: (2, 24) has 48 elements");
+}
+
+// Each vector reads the one before twice, so the number of paths to the shape doubles.
+TEST_F(DimsTest, ElementsThatAreReadOftenAreFoundOnce) {
+  Expr sizes = slice_axis(shape(placeholder({.shape = {kUnknown, 4, 6}})), 0, 1, 2);
+  for (int i = 0; i < 100; ++i) sizes = concatenate({slice_axis(sizes, 0, 1, 1), slice_axis(sizes, 0, 0, 1)}, 0);
+  EXPECT_EQ(fill(sizes, 1).shape(), (Shape{4, 6}));
+  for (int i = 0; i < 2000; ++i) sizes = identity(sizes);
+  EXPECT_EQ(fill(sizes, 1).shape(), (Shape{kUnknown, kUnknown}));  // too far
+  EXPECT_EQ(eval(fill(sizes, 1)).shape(), (Shape{4, 6}));
+}
+
+TEST_F(DimsTest, AVectorWithAKnownElementInALoop) {
+  const Expr n = placeholder({.shape = {1}, .dtype = DType::kInt32}), x = placeholder({.shape = {2, 3, 4}});
+  const Expr mixed = concatenate({n, slice_axis(shape(x), 0, 2, 1)}, 0);
+  const RnnStep step = [&](const Expr& e, const std::vector<Expr>& s) {
+    return std::pair{s[0] + sum(fill(mixed, 1)) + sum(e), std::vector<Expr>{s[0] + 1.0}};
+  };
+  const Variable w = variable(Array(DType::kFloat32, {2, 4}));
+  const Expr y = rnn(step, x, {zeros_like(slice_axis(squeeze(slice_axis(x, 1, 0, 1), 1), 1, 0, 1))}, {}).last_output;
+  const Expr z = reshape(w, concatenate({slice_axis(shape(w), 0, 1, 1), n}, 0));
+  Function f({n, x}, {y, gradients(sum(square(z + 1.0)), {&w, 1})[0]});
+  const std::vector<Array> results = f({Array::from<std::int32_t>(Shape{1}, {2}), Array(DType::kFloat32, {2, 3, 4})});
+  EXPECT_EQ(results[0].values<float>()[0], 2 * 4 + 2);  // the last of three steps
+  EXPECT_EQ(results[1].values<float>()[0], 2);
+}
+
+TEST_F(DimsTest, ElementsThatFollowFromValuesAreUnknown) {
+  const Expr n = placeholder({.shape = {2}, .dtype = DType::kInt32}), x = placeholder({.shape = {kUnknown, 4}});
+  EXPECT_EQ(fill(n, 1).shape(), (Shape{kUnknown, kUnknown}));
+  const Expr mixed = concatenate({n, slice_axis(shape(x), 0, 1, 1)}, 0);
+  EXPECT_EQ(fill(mixed, 1).shape(), (Shape{kUnknown, kUnknown, 4}));
+  Function f({n, x}, {fill(mixed, 1)});
+  for (const std::int32_t size : {3, 0})
+    EXPECT_EQ(f({Array::from<std::int32_t>(Shape{2}, {size, 2}), Array(DType::kFloat32, {1, 4})})[0].shape(),
+              (Shape{size, 2, 4}));
 }
 
 TEST_F(DimsTest, AFedIntegerDecidesASize) {

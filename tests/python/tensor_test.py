@@ -80,6 +80,19 @@ def test_subscripts_by_tensors():
     np.testing.assert_array_equal(value(x[: K.shape(x)[0] - 1], x, X), X[:1])
 
 
+def test_a_size_by_a_vector_keeps_the_known_sizes():
+    x, y = K.placeholder((None, 2, 3)), K.placeholder((None, 6))
+    z = K.reshape(y, K.shape(x))
+    assert K.int_shape(z) == (None, 2, 3)
+    assert K.int_shape(K.reshape(x, K.concatenate([K.shape(x)[:1], K.constant([6], "int32")]))) == (None, 6)
+    assert K.int_shape(K.reshape(x, K.stack([K.shape(y)[0], K.shape(x)[2], 2]))) == (None, 3, 2)
+    assert K.int_shape(K.reshape(x, K.concatenate([[-1], K.shape(x)[1:][::-1]]))) == (None, 3, 2)
+    assert K.int_shape(K.reshape(y, (-1, K.shape(x)[-1], 2))) == (None, 3, 2)
+    assert K.int_shape(K.zeros(K.shape(x)[1:])) == (2, 3) and K.is_variable(K.zeros(K.shape(x)[1:]))
+    results = K.function([x, y], [z])([np.zeros((4, 2, 3)), np.arange(24).reshape(4, 6)])
+    np.testing.assert_array_equal(results[0], np.arange(24).reshape(4, 2, 3))
+
+
 def test_a_tensor_is_compared_by_identity():
     x, y = K.placeholder((2,)), K.placeholder((2,))
     assert x == x and x != y and x in [y, x] and {x: 1}[x] == 1 and x not in {0, False}

@@ -63,7 +63,8 @@ void grad_kernel(const ConvGeometry& g, const T* x, const T* dy, T* dw, void* sc
   conv::im2col::grad_kernel(g, x, dy, dw, scratch);
 }
 
-// Only by matrix products: Winograd transforms the sums of each part back, whether in one call or in several.
+// Matrix products only. Direct loops have small sums, and Winograd would save nothing: each part's sums are transformed
+// back.
 template <class T>
 std::optional<std::size_t> parts_scratch_bytes(const ConvGeometry& g, std::span<const std::int64_t> images) {
   if constexpr (kFast<T>) {

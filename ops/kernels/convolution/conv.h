@@ -48,8 +48,9 @@ struct ConvLoops {
   std::size_t (*grad_kernel_scratch_bytes)(const ConvGeometry& g);
   void (*grad_kernel)(const ConvGeometry& g, const T* x, const T* dy, T* dw, void* scratch);
   // The gradient as a sum over parts of the batch: part i has the images [images[i], images[i + 1]). The gradients of
-  // the parts, each with the bits that it has alone, are added along the tree of part_tree.h. No size, or null: these
-  // parts are not supported. Requires a KeptRowBits (product/gemm.h).
+  // the parts, each with the bits that it has alone, are added along the tree of part_tree.h. parts_scratch_bytes
+  // returns no size if it does not support these parts. Both are null for depthwise kernels. Requires a KeptRowBits
+  // (product/gemm.h).
   std::optional<std::size_t> (*parts_scratch_bytes)(const ConvGeometry& g,
                                                     std::span<const std::int64_t> images) = nullptr;
   void (*grad_kernel_by_parts)(const ConvGeometry& g, std::span<const std::int64_t> images, const T* x, const T* dy,

@@ -7,6 +7,7 @@
 #include "ops/kernels/product/blocked_product.h"
 #include "ops/kernels/product/gemm.h"
 #include "ops/kernels/product/rows_product.h"
+#include "syncline/error.h"
 
 namespace syncline::kernels::conv::im2col {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 constexpr Index kBlockBytes = 256 << 10;  // a block of patches stays in the second-level cache
 constexpr Index kMinBlockRows = 48, kMaxBlockRows = 512, kBlockRowsMultiple = 16;
 constexpr Index kEnoughBlockRows = 128;  // each block packs the kernel again
-constexpr Index kSmallMatrixBytes = 8 << 20;
+constexpr Index kSmallMatrixBytes = 8 << 20, kMatrixOfPartsBytes = 32 << 20;
 
 // True for a 1x1 kernel that visits every pixel: the image is the matrix of patches.
 bool is_pointwise(const ConvGeometry& g) {
@@ -285,12 +286,16 @@ void grad_kernel(const ConvGeometry& g, const T* x, const T* dy, T* dw, void* sc
 
 template <class T>
 std::optional<std::size_t> parts_scratch_bytes(const ConvGeometry& g, std::span<const Index> images) {
-  if (matrix_bytes<T>(g) > kSlotBytesLimit) return std::nullopt;
-  std::vector<Index> rows;  // before each part
-  for (const Index image : images) rows.push_back(image * g.out_d * g.out_h * g.out_w);
-  for (std::size_t i = 1; i < images.size(); ++i)
-    if (!at_once<T>(with_images(g, images[i] - images[i - 1]))) return std::nullopt;
+  if (matrix_bytes<T>(g) > kMatrixOfPartsBytes) return std::nullopt;
+  std::vector<Index> rows;
+  for (const Index count : images) rows.push_back(all_rows(with_images(g, count)));
   if (!fits_parts<T>(rows)) return std::nullopt;
+  for (std::size_t i = 1; i < images.size(); ++i) {
+    const ConvGeometry part = with_images(g, images[i] - images[i - 1]);
+    if (!at_once<T>(part)) return std::nullopt;
+    // A part alone is one product.
+    SYNCLINE_CHECK(rows_product_scratch(all_rows(part), depth_of(g), g.out_c, sizeof(T)) == 0);
+  }
   return static_cast<std::size_t>(matrix_bytes<T>(g)) + rows.size() * sizeof(Index);
 }
 
@@ -299,7 +304,7 @@ void grad_kernel_by_parts(const ConvGeometry& g, std::span<const Index> images, 
                           void* scratch) {
   const std::span rows(reinterpret_cast<Index*>(static_cast<std::byte*>(scratch) + matrix_bytes<T>(g)), images.size());
   std::transform(images.begin(), images.end(), rows.begin(),
-                 [&](Index image) { return image * g.out_d * g.out_h * g.out_w; });
+                 [&](Index count) { return all_rows(with_images(g, count)); });
   const T* patches = all_patches(g, x, static_cast<T*>(scratch));
   gemm_by_parts<T>(Trans::kYes, Trans::kNo, depth_of(g), g.out_c, rows, patches, depth_of(g), dy, g.out_c, dw, g.out_c);
 }

@@ -52,10 +52,8 @@ inline Chunks divide_into_slots(Index items, double flops, Index bytes_per_slot)
   return {items, size, (items + size - 1) / size};
 }
 
-// `parts_scratch_bytes` and `grad_kernel_by_parts` are those of ConvLoops.
-
 // Any geometry: builds the matrix of patches, at once or one block of rows at a time, and multiplies it (float,
-// double).
+// double). By parts: at once, as each part alone.
 namespace im2col {
 template <class T>
 std::size_t forward_scratch_bytes(const ConvGeometry& g);

@@ -13,7 +13,8 @@ namespace syncline::kernels {
 // Rows of a block of B: one panel and the tiles of A fit in the second-level cache together.
 template <class T>
 constexpr std::int64_t kBlockDepth = 1536 / std::int64_t{sizeof(T)};
-// Of a product by parts, whose blocks have all rows of B.
+// Of a product by parts, whose blocks have all rows of B. With more rows, a block has so few rows of A that packing them
+// costs more than the sums of parts in memory.
 constexpr std::int64_t kMostDepthOfParts = 1024, kMostParts = 1024, kMostSumsKept = sums_kept(kMostParts);
 
 }  // namespace syncline::kernels

@@ -34,7 +34,7 @@ Expr make_constant(nb::handle value, nb::handle dtype, nb::handle shape, const s
   return constant(array_from(value, type).array, type, wanted, name);
 }
 
-// Zeros or ones: a variable, or a tensor if a size is a tensor, because a variable's shape is fixed.
+// Zeros or ones: a variable, or a tensor if a size is not known yet, because a variable's shape is fixed.
 nb::object filled(double value, nb::handle shape, nb::handle dtype, const std::string& name) {
   const Dims dims = dims_from(shape);
   const DType type = dtype_from(dtype);

@@ -57,7 +57,7 @@ def variable(
 
 
 def zeros(shape: Sizes, dtype: Optional[DType] = None, name: Optional[str] = None) -> Any:
-    """A variable of zeros; a tensor of zeros if a size is a tensor, because the shape of a variable is fixed.
+    """A variable of zeros; a tensor of zeros if a size is not known yet, because the shape of a variable is fixed.
 
     Args:
         shape: tuple of ints >= 0 or scalar integer tensors, or an integer vector.
@@ -78,7 +78,7 @@ def zeros(shape: Sizes, dtype: Optional[DType] = None, name: Optional[str] = Non
 
 
 def ones(shape: Sizes, dtype: Optional[DType] = None, name: Optional[str] = None) -> Any:
-    """A variable of ones; a tensor of ones if a size is a tensor, because the shape of a variable is fixed.
+    """A variable of ones; a tensor of ones if a size is not known yet, because the shape of a variable is fixed.
 
     Args:
         shape: tuple of ints >= 0 or scalar integer tensors, or an integer vector.

@@ -240,9 +240,8 @@ TEST(Conv, DoubleEqualsPlainLoops) { check_all<double>(1e-13); }
 
 TEST(Conv, FloatWithoutWinogradIsCloser) {
   for (const Problem& g : geometries()) {
-    if (g.depthwise) continue;
     const Case<float> c(g);
-    check(g, c, run_im2col(g, c), 2e-6);
+    check(g, c, g.depthwise || conv::direct::fits(g) ? run(g, c) : run_im2col(g, c), 2e-6);
   }
 }
 
@@ -317,7 +316,8 @@ std::vector<T> sum_of_parts(const Problem& g, const Case<T>& c, const std::vecto
 
 // Returns whether the kernel supports the parts.
 template <class T>
-bool check_parts(const Problem& g, const std::vector<Index>& images) {
+bool check_parts(Problem g, const std::vector<Index>& images) {
+  g.batch = images.back();
   const ConvLoops<T>& loops = loops_of<T>(g);
   const std::optional<std::size_t> bytes = loops.parts_scratch_bytes(g, images);
   if (!bytes) return false;
@@ -351,13 +351,15 @@ TEST(Conv, PartsAreAddedAlongATree) {
 
 TEST(Conv, PartsThatAreNotSupported) {
   const KeptRowBits no_blas;
-  const Problem wide = geometry(34, 9, 9, 80, 97, 3, 3, 1, 1, 1, 1, 1, 1);
-  EXPECT_FALSE(check_parts<float>(wide, {0, 8, 17, 25, 34}));                           // Winograd
-  EXPECT_FALSE(check_parts<float>(wide, {0, 1, 34}));                                   // Winograd for the second part
-  EXPECT_FALSE(check_parts<float>(geometry(16, 10, 10, 3, 16, 3, 3), {0, 8, 16}));      // direct
-  EXPECT_FALSE(check_parts<float>(geometry(60, 13, 13, 66, 8, 3, 3, 2), {0, 30, 60}));  // many rows
-  EXPECT_FALSE(check_parts<float>(geometry(30, 28, 28, 48, 64, 1, 1), {0, 15, 30}));
-  EXPECT_FALSE(check_parts<float>(geometry(4, 9, 9, 18, 19, 2, 2), {0, 2, 4}));  // block by block
+  const Problem winograd = geometry(16, 8, 8, 64, 32, 3, 3, 1, 1, 1, 1, 1, 1);
+  EXPECT_FALSE(check_parts<float>(winograd, {0, 4, 8, 12, 16}));                    // 16 tiles a part
+  EXPECT_TRUE(check_parts<float>(winograd, {0, 3, 6, 9, 12}));                      // 12 tiles: too few for Winograd
+  EXPECT_FALSE(check_parts<float>(winograd, {0, 3, 7, 9, 12}));                     // Winograd for one part
+  EXPECT_FALSE(check_parts<float>(geometry(20, 6, 6, 3, 16, 1, 1), {0, 10, 20}));   // direct
+  EXPECT_FALSE(check_parts<float>(geometry(12, 6, 6, 20, 24, 1, 1), {0, 11, 12}));  // 396 rows of a part
+  EXPECT_TRUE(check_parts<float>(geometry(64, 4, 4, 20, 24, 1, 1), {0, 16, 32, 48, 64}));   // 1024 rows
+  EXPECT_FALSE(check_parts<float>(geometry(65, 4, 4, 20, 24, 1, 1), {0, 16, 32, 48, 65}));  // 1040 rows
+  EXPECT_FALSE(check_parts<float>(geometry(4, 9, 9, 18, 19, 2, 2), {0, 2, 4}));             // block by block
 }
 
 TEST(Conv, EmptyBatchGivesZeroKernelGradient) {
