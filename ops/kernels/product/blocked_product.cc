@@ -153,6 +153,7 @@ HWY_ATTR void tile_by_parts(std::span<const Index> parts, const TileRows<T>& A, 
                             const TileOut<T>& C) {
   alignas(64) KeptSums<kRows, T> kept[kMostSumsKept];
   TileSums<kRows, kVectors, T> sums;
+  sums.clear();  // g++ does not know that there are parts
   C.template prefetch<kRows, kVectors>();
   Index place = 0;
   for (std::size_t p = 0; p + 1 < parts.size(); ++p) {
