@@ -15,6 +15,8 @@ export SYNCLINE_TEST_JOB="expect_lines $$"
 timeout -k 2 "$seconds" "$@" >"$output" 2>&1
 got=$?
 cat "$output"
+. "$(dirname "$0")/rank_code.sh"
+got=$(rank_code "$got" <"$output")
 [ "$got" -ne 77 ] || exit 77
 [ "$got" -ne 124 ] || { echo "expected an end within $seconds s"; exit 1; }
 if [ "$code" = failure ]; then [ "$got" -ne 0 ]; else [ "$got" -eq "$code" ]; fi || {
