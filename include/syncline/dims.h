@@ -1,10 +1,10 @@
 // Dims: shape arguments that may hold tensors. reshape, tile, fill, slice, random tensors and others take them.
 //
 // A size tensor usually is an element of shape(x). It follows from the fed shapes, and the plan folds it to a number.
-// While the graph is built the dimension is unknown, and the function is deferred (ops/graph/deferred.h). Of a vector
-// such as shape(x), only the unknown elements are tensors; the known ones are numbers (ops/graph/known_elements.h). If
-// a size depends on fed, stored or drawn values, a separate plan computes it first
-// (runtime/execution/function_plans.h); each distinct value gets its own plan.
+// While the graph is built the dimension is unknown, and the function is deferred (ops/graph/deferred.h). The elements
+// of a vector such as shape(x) that are known are numbers (ops/graph/known_elements.h). If a size depends on fed, stored
+// or drawn values, a separate plan computes it first (runtime/execution/function_plans.h); each distinct value gets its
+// own plan.
 #pragma once
 
 #include <concepts>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/convert.h"
 #include "ops/graph/fill.h"
 #include "ops/graph/leaf.h"
 #include "ops/graph/op.h"
@@ -46,8 +47,9 @@ KnownElements known_elements(const Expr& e) { return Finder().find(e); }
 
 bool read_numbers(const Expr& e, std::vector<std::int64_t>& numbers) {
   if (e.is<Fill>()) {
-    numbers.insert(numbers.end(), static_cast<std::size_t>(e.shape().size()),
-                   static_cast<std::int64_t>(e.attrs<Fill::Attrs>().value));
+    const std::int64_t number = with_stored_dtype(
+        e.dtype(), [&]<class T>(T) { return convert<std::int64_t>(convert<T>(e.attrs<Fill::Attrs>().value)); });
+    numbers.insert(numbers.end(), static_cast<std::size_t>(e.shape().size()), number);
     return true;
   }
   if (!e.is<Constant>()) return false;

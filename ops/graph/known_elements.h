@@ -15,7 +15,8 @@ namespace syncline {
 // The elements of a tensor in C order, nullopt for those that are not known. Empty: none is known.
 using KnownElements = std::vector<std::optional<std::int64_t>>;
 
-// Of a tensor of integers with at most 64 elements, for others empty.
+// Empty for tensors that are not integers, have more than 64 elements, or follow from constants and shapes by more than
+// 1,000 ops.
 KnownElements known_elements(const Expr& e);
 
 // Appends the elements of a constant or a fill. Returns false for other tensors.

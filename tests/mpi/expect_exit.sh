@@ -7,7 +7,7 @@ output=$(timeout -k 2 "$seconds" "$@" 2>&1)
 got=$?
 echo "$output"
 . "$(dirname "$0")/rank_code.sh"
-got=$(echo "$output" | rank_code "$got")
+got=$(printf '%s\n' "$output" | rank_code "$got")
 [ "$got" -ne 77 ] || [ "$code" = 77 ] || exit 77
 if [ "$got" -eq 124 ]; then echo "expected an end within $seconds s"; exit 1; fi
 if [ "$code" = failure ]; then [ "$got" -ne 0 ]; else [ "$got" -eq "$code" ]; fi || {

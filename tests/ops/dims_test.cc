@@ -58,6 +58,8 @@ TEST_F(DimsTest, KnownElementsOfShapes) {
   EXPECT_EQ(Dims(slice_axis(sizes, 0, 0, 0)).size(), 0);
   const Expr large = constant(Array::scalar<std::int64_t>((std::int64_t{1} << 32) + 2));
   EXPECT_FALSE(Dims(cast(large, DType::kInt32)).numbers().is_known());  // 2 after the cast
+  const Expr wrapped = cast(fill({1}, 300, DType::kUint8), DType::kInt32);
+  EXPECT_EQ(fill(wrapped, 1).shape(), eval(fill(wrapped, 1)).shape());
 
   Function f({x, y}, {reshape(y, sizes), reshape(y, joined), reshape(x, stacked)});
   const Array images(DType::kFloat32, {2, 4, 6}), rows(DType::kFloat32, {2, 24});

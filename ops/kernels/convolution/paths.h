@@ -53,7 +53,7 @@ inline Chunks divide_into_slots(Index items, double flops, Index bytes_per_slot)
 }
 
 // Any geometry: builds the matrix of patches, at once or one block of rows at a time, and multiplies it (float,
-// double). By parts: at once, as each part alone.
+// double). By parts: only if it builds the matrix of each part alone at once.
 namespace im2col {
 template <class T>
 std::size_t forward_scratch_bytes(const ConvGeometry& g);

@@ -259,7 +259,8 @@ TEST(Gemm, PartsAreAddedAlongATree) {
                                                 {0, 0, 1, 1, 2},
                                                 {0, 3, 5, 5, 192},
                                                 {0, 0, 0},
-                                                {0, 100, 250, 400, 512, 640, 800, 900, 1000}};
+                                                {0, 100, 250, 400, 512, 640, 800, 900, 1000},
+                                                {0, 1, 1, 4, 9, 9, 9, 20, 21, 22, 30, 31, 40, 41, 60, 61, 64}};
   for (const std::vector<Index>& parts : borders)
     for (const auto& [m, n] : std::vector<std::pair<Index, Index>>{{1, 1}, {2, 40}, {7, 33}, {300, 65}, {64, 200}})
       for (const Trans ta : {Trans::kNo, Trans::kYes})
