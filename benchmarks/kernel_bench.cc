@@ -75,8 +75,8 @@ void convolution(benchmark::State& state, ConvPass pass, ConvGeometry g) {
                                                            : loops.grad_kernel_scratch_bytes(g);
   const Values scratch(static_cast<Index>(bytes / sizeof(float)));
   for (auto _ : state) {
-    if (pass == ConvPass::kForward) loops.forward(g, x.get(), w.get(), y.get(), scratch.get());
-    if (pass == ConvPass::kGradInput) loops.grad_input(g, y.get(), w.get(), x.get(), scratch.get());
+    if (pass == ConvPass::kForward) loops.forward(g, x.get(), w.get(), y.get(), scratch.get(), nullptr);
+    if (pass == ConvPass::kGradInput) loops.grad_input(g, y.get(), w.get(), x.get(), scratch.get(), nullptr);
     if (pass == ConvPass::kGradKernel) loops.grad_kernel(g, x.get(), y.get(), w.get(), scratch.get());
     benchmark::ClobberMemory();
   }

@@ -165,6 +165,7 @@ Expr grad_kernel(const ConvAttrs& a, const Expr& x, const Expr& dy, const Expr& 
 template <class Kind>
 struct ConvForward {
   static constexpr std::string_view kName = Kind::kForward;
+  static constexpr bool kTakesEpilogue = true;
   using Attrs = ConvAttrs;
   static constexpr auto fields = kConvFields;
 
@@ -193,7 +194,7 @@ struct ConvForward {
     const auto g = of_all(k.slice.size, geometry(a, k.in_shape(0), k.in_shape(1), k.out_shape()));
     if (k.out_shape().size() == 0) return;
     with_floating(k.out_dtype(), [&]<class T>(T) {
-      Kind::template loops<T>().forward(g, k.input<T>(0), k.input<T>(1), k.output<T>(), k.scratch);
+      Kind::template loops<T>().forward(g, k.input<T>(0), k.input<T>(1), k.output<T>(), k.scratch, k.epilogue);
     });
   }
   static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy) {
@@ -206,6 +207,7 @@ struct ConvForward {
 template <class Kind>
 struct ConvGradInput {
   static constexpr std::string_view kName = Kind::kGradInput;
+  static constexpr bool kTakesEpilogue = true;
   using Attrs = ConvAttrs;
   static constexpr auto fields = kConvFields;
 
@@ -233,8 +235,12 @@ struct ConvGradInput {
   static void run(const Attrs& a, const KernelArgs& k) {
     const auto g = of_all(k.slice.size, geometry(a, k.out_shape(), k.in_shape(0), k.in_shape(1)));
     with_floating(k.out_dtype(), [&]<class T>(T) {
-      if (k.out_shape().size() == 0 || k.in_shape(1).size() == 0) std::fill_n(k.output<T>(), k.out_shape().size(), T{});
-      else Kind::template loops<T>().grad_input(g, k.input<T>(1), k.input<T>(0), k.output<T>(), k.scratch);
+      if (k.out_shape().size() == 0) return;
+      if (k.in_shape(1).size() > 0)
+        return Kind::template loops<T>().grad_input(g, k.input<T>(1), k.input<T>(0), k.output<T>(), k.scratch,
+                                                    k.epilogue);
+      std::fill_n(k.output<T>(), k.out_shape().size(), T{});
+      if (k.epilogue != nullptr) k.epilogue->run(0, k.out_shape().size());
     });
   }
   static std::vector<Expr> grad(const Attrs& a, const Expr& dx, const Expr& g) {

@@ -19,8 +19,8 @@
 // shapes are known), `prepare` (moves work out of a loop), `strided_view` (the output as a strided view of the input),
 // `may_refuse` (whether the kernel may throw), `flops` and `bytes` (what a call takes, if not plain_work), kMovesData
 // (it takes moved_work), `run_program` and `takes_program` (of reductions), `parts_scratch`, `known_elements` (those
-// that are known while a graph is built), kView, kInPlace, kEffect, kShapeOnly, kLeaf, kTakesFloat16 (below). Ops are
-// registered before main; the registry is immutable afterwards.
+// that are known while a graph is built), kView, kInPlace, kTakesEpilogue, kEffect, kShapeOnly, kLeaf, kTakesFloat16
+// (below). Ops are registered before main; the registry is immutable afterwards.
 #pragma once
 
 #include <concepts>
@@ -42,8 +42,9 @@ namespace syncline {
 
 struct RandomOp;
 namespace kernels {
+class Epilogue;
 struct FusedProgram;
-}
+}  // namespace kernels
 
 // The part of a split output that this rank computes: its elements start at `begin` along `axis` of a dimension of
 // `size` elements.
@@ -70,11 +71,12 @@ struct KernelArgs {
   void* const* out = nullptr;
   std::span<const Meta> in_meta;
   std::span<const Meta> out_meta;
-  void* scratch = nullptr;                     // the bytes that the op's `scratch` requested
-  const std::uint64_t* random_step = nullptr;  // how often the random op has run; selects new numbers
-  Slice slice;                                 // of output 0, in the global value
-  bool is_primary = true;                      // true on the one rank that writes output for the job
-  RowParts parts;                              // only for ops with `parts_scratch`
+  void* scratch = nullptr;                      // the bytes that the op's `scratch` requested
+  const std::uint64_t* random_step = nullptr;   // how often the random op has run; selects new numbers
+  Slice slice;                                  // of output 0, in the global value
+  bool is_primary = true;                       // true on the one rank that writes output for the job
+  RowParts parts;                               // only for ops with `parts_scratch`
+  const kernels::Epilogue* epilogue = nullptr;  // only for ops with kTakesEpilogue (ops/kernels/epilogue.h)
 
   template <class T>
   const T* input(int i) const {
@@ -145,10 +147,11 @@ struct OpDef {
   // gives the same bits.
   std::optional<std::size_t> (*parts_scratch)(const void* attrs, std::span<const Meta> in,
                                               const RowParts& parts) = nullptr;
-  bool effect = false;      // has a side effect: never folded, merged with an equal node or repeated
-  bool in_place = false;    // output 0 may share the buffer of input 0
-  bool shape_only = false;  // the result depends only on the shapes of the inputs
-  bool leaf = false;        // a placeholder, variable or constant; has no kernel
+  bool effect = false;          // has a side effect: never folded, merged with an equal node or repeated
+  bool in_place = false;        // output 0 may share the buffer of input 0
+  bool takes_epilogue = false;  // `run` supports KernelArgs::epilogue for floating dtypes
+  bool shape_only = false;      // the result depends only on the shapes of the inputs
+  bool leaf = false;            // a placeholder, variable or constant; has no kernel
   // The op moves, creates or converts elements, or reads only their shape, so its kernel supports float16. Other ops
   // accept float16 in `infer`, and plans run them in float32 (runtime/graph/half_precision.h).
   bool takes_float16 = false;
@@ -262,6 +265,7 @@ OpDef make_def() {
     def.random_op = [](const void* a) { return static_cast<const Attrs*>(a)->random_op.get(); };
   def.effect = requires { Op::kEffect; };
   def.in_place = requires { Op::kInPlace; };
+  def.takes_epilogue = requires { Op::kTakesEpilogue; };
   def.shape_only = requires { Op::kShapeOnly; };
   def.leaf = requires { Op::kLeaf; };
   def.takes_float16 = requires { Op::kTakesFloat16; };

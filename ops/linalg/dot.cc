@@ -28,6 +28,7 @@ std::int64_t rows_of(const Shape& shape) { return shape.product(0, shape.ndim() 
 // y[..., n] = sum over k of x[..., k] * w[k, n], or * w[n, k].
 struct Dot {
   static constexpr std::string_view kName = "dot";
+  static constexpr bool kTakesEpilogue = true;
   struct Attrs {
     bool transpose_y = false;
   };
@@ -60,9 +61,13 @@ struct Dot {
   static void run(const Attrs& a, const KernelArgs& k) {
     const Shape& w = k.in_shape(1);
     const std::int64_t inner = k.in_shape(0).back(), n = w[a.transpose_y ? 0 : 1];
+    const std::int64_t rows = rows_of(k.in_shape(0));
+    const Trans of_w = a.transpose_y ? Trans::kYes : Trans::kNo;
     with_number(k.out_dtype(), [&]<class T>(T) {
-      kernels::gemm<T>(Trans::kNo, a.transpose_y ? Trans::kYes : Trans::kNo, rows_of(k.in_shape(0)), n, inner, T(1),
-                       k.input<T>(0), inner, k.input<T>(1), w[1], T(0), k.output<T>(), n);
+      const T *x = k.input<T>(0), *y = k.input<T>(1);
+      if constexpr (std::is_floating_point_v<T>)
+        kernels::gemm_with_epilogue(k.epilogue, Trans::kNo, of_w, rows, n, inner, x, inner, y, w[1], k.output<T>());
+      else kernels::gemm<T>(Trans::kNo, of_w, rows, n, inner, T(1), x, inner, y, w[1], T(0), k.output<T>(), n);
     });
   }
   // Packs a weight once if every iteration of a loop multiplies rows by it.

@@ -38,6 +38,8 @@ class Assigner {
  private:
   int count() const { return static_cast<int>(schedule_.tasks.size()); }
   const Task& task(int t) const { return schedule_.tasks[static_cast<std::size_t>(t)]; }
+  // The first task that runs while task t writes its values.
+  int begin(int t) const { return task(t).epilogue ? t - 1 : t; }
 
   // The last task that needs each value's memory. A transfer reads and writes its memory until the wait.
   void find_ends() {
@@ -122,7 +124,7 @@ class Assigner {
     if (use.writer == kNoTask || use.root || !writes_anywhere(task(use.writer), value) || memory_.has(value))
       return first;
     memory_.put(value, at);
-    return std::min(first, use.writer);
+    return std::min(first, begin(use.writer));
   }
 
   // True if the task can write the value anywhere. Excludes a loop's states and stacks, its working memory.
@@ -161,7 +163,7 @@ class Assigner {
   bool may_write_in_place(const Variable& variable, const Expr& value, int t) const {
     const std::span<const int> readers = uses_.of(variable.expr()).readers;
     return t > last_failure_ && (readers.empty() || readers.back() <= t) &&
-           overwrites_what_it_has_read(variable, value, task(t));
+           overwrites_what_it_has_read(variable, value, t);
   }
 
   // For a variable that changes only under a condition, by the choice in task t: computes the new side in the variable
@@ -178,15 +180,17 @@ class Assigner {
     if (std::find(guards.begin(), guards.end(), guard) == guards.end()) return;
     for (const int reader : uses_.of(target.expr()).readers)
       if (reader > use.writer && reader < t) return;
-    if (overwrites_what_it_has_read(target, side.base, task(use.writer)))
+    if (overwrites_what_it_has_read(target, side.base, use.writer))
       memory_.put(side.base, {memory_.of_variable(target.state()), 0});
   }
 
-  // True if a task that computes the value in the variable reads each old element before overwriting it.
-  bool overwrites_what_it_has_read(const Variable& variable, const Expr& value, const Task& task) const {
+  // True if task t, which computes the value in the variable, reads each old element before overwriting it.
+  bool overwrites_what_it_has_read(const Variable& variable, const Expr& value, int t) const {
+    const Task& task = this->task(t);
     if (task.kind > Task::kReduce) return false;
     const Expr& leaf = variable.expr();
     if (local_.bytes(value) != local_.bytes(leaf)) return false;
+    if (task.epilogue && reads_of(this->task(t - 1), leaf) > 0) return false;
     const int reads = reads_of(task, leaf);
     if (reads == 0) return true;
     if (reads > 1) return false;
@@ -240,7 +244,7 @@ class Assigner {
     for (const Expr& value : task(t).writes) {
       if (memory_.has(value)) continue;
       int buffer = reusable_operand(task(t), value, t);
-      if (buffer < 0) buffer = memory_.add_arena(local_.bytes(value), t, last_.at(value));
+      if (buffer < 0) buffer = memory_.add_arena(local_.bytes(value), begin(t), last_.at(value));
       memory_[buffer].life.last = std::max(memory_[buffer].life.last, last_.at(value));
       memory_.put(value, {buffer, 0});
     }
@@ -261,6 +265,7 @@ class Assigner {
       if (local_.meta(read).shape != local_.meta(value).shape || local_.bytes(read) != local_.bytes(value)) continue;
       if (static_cast<std::int64_t>(buffer.life.bytes) != local_.bytes(value) || reads_in(task, at.buffer) != 1)
         continue;
+      if (task.epilogue && reads_in(this->task(t - 1), at.buffer) > 0) continue;
       return at.buffer;
     }
     return -1;

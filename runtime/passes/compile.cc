@@ -29,6 +29,7 @@ constexpr std::array kPasses{
     Pass{"compile_bodies", compile_bodies},
     Pass{"commit", commit},
     Pass{"divide_sums", divide_sums},
+    Pass{"epilogues", epilogues},
     Pass{"assign_memory", assign_memory},
     Pass{"make_programs", make_programs},
     Pass{"lease", lease},

@@ -1,11 +1,11 @@
 // emit: makes steps with operand pointers from tasks.
-#include <set>
 #include <unordered_map>
 #include <utility>
 
 #include "ops/control/loop.h"
 #include "ops/graph/leaf.h"
 #include "runtime/passes/passes.h"
+#include "runtime/passes/step_values.h"
 #include "runtime/placement/collectives.h"
 #include "runtime/plan/step_profile.h"
 #include "runtime/schedule/transfer_names.h"
@@ -20,17 +20,15 @@ class Emitter {
         local_(schedule.local()),
         names_(schedule.nodes, schedule.roots, schedule.request.updates),
         profiler_(request_.strategy, request_.updates, std::span(schedule.roots).subspan(schedule.outputs()),
-                  request_.layers) {
+                  request_.layers),
+        values_(schedule, plan_.metas_, plan_.values_) {
     plan_.steps_.reserve(schedule.tasks.size());
     plan_.fused_ = std::move(schedule.programs);
     plan_.loops_ = std::move(schedule.bodies);
     plan_.part_sums_ = std::move(schedule.part_sums);
     plan_.borders_ = std::move(schedule.borders);
-    for (std::size_t i = 0; i < request_.updates.size(); ++i) {
-      const Variable& target = request_.updates[i].target;
-      assigned_[local_.resolve(schedule.new_value(i)).base] = &target.name();
-      if (target.state().shared() != nullptr) plan_.exchanged_.push_back(&target.state());
-    }
+    for (const Update& update : request_.updates)
+      if (update.target.state().shared() != nullptr) plan_.exchanged_.push_back(&update.target.state());
   }
 
   Plan run() {
@@ -77,6 +75,7 @@ class Emitter {
   }
 
   void emit(const Task& task) {
+    if (task.epilogue) return emit_epilogue(task);
     switch (task.kind) {
       case Task::kKernel: emit_kernel(task); break;
       case Task::kFused: emit_fused(task); break;
@@ -86,7 +85,7 @@ class Emitter {
       case Task::kAllGather: emit_all_gather(task); break;
       case Task::kLoop: emit_loop(task); break;
       case Task::kBarrier: emit_barrier(); break;
-      case Task::kWait: emit_wait(task); break;
+      case Task::kWait: push_bare(Step::kWait, transfer_index_.at(task.transfer), "wait", "wait"); break;
     }
     last_step().may_refuse = task.may_refuse;
     last_step().args.parts = task.parts;
@@ -101,25 +100,20 @@ class Emitter {
     barrier.names = request_.strategy->name("the end of a step");
     push_bare(Step::kStart, index,
               plan_.exchanged_.empty() ? "barrier: a rank alone may refuse a value"
-                                       : "barrier: shared variables have new values");
-    profiler_.add("barrier", last_step());
-    push_bare(Step::kWait, index, "wait");
-    profiler_.add("barrier", last_step());
-  }
-
-  void emit_wait(const Task& task) {
-    push_bare(Step::kWait, transfer_index_.at(task.transfer), "wait");
-    profiler_.add("wait", last_step());
+                                       : "barrier: shared variables have new values",
+              "barrier");
+    push_bare(Step::kWait, index, "wait", "barrier");
   }
 
   Step& last_step() { return plan_.steps_.back(); }
 
-  void push_bare(Step::Kind kind, int index, std::string label) {
+  void push_bare(Step::Kind kind, int index, std::string label, const char* profiled_as) {
     Step step;
     step.kind = kind;
     step.index = index;
     step.label = std::move(label);
     push_step(std::move(step), std::span<const Expr>(), std::span<const Expr>());
+    profiler_.add(profiled_as, last_step());
   }
 
   // Of values or locations. A step's operands have consecutive slots; its outputs too.
@@ -127,37 +121,24 @@ class Emitter {
   void push_step(Step step, std::span<T> in, std::span<T> out) {
     first_slot_.emplace_back(slots_.size(), slots_.size() + in.size());
     for (const auto& value : in) slot(locate(value));
-    for (const auto& value : out) {
-      const Location at = locate(value);
-      if (!writes_variable_ && schedule_.memory[at.buffer].kind == Buffer::kFixed) {
-        plan_.first_write_ = plan_.steps_.size();
-        writes_variable_ = true;
-      }
-      slot(at);
-    }
+    for (const auto& value : out) output_slot(locate(value), plan_.steps_.size());
     plan_.steps_.push_back(std::move(step));
+  }
+
+  void output_slot(const Location& at, std::size_t step) {
+    if (schedule_.memory[at.buffer].kind == Buffer::kFixed && !std::exchange(writes_variable_, true))
+      plan_.first_write_ = step;
+    slot(at);
   }
 
   Location locate(const Expr& value) const { return schedule_.memory.locate(value, local_); }
   static Location locate(const Location& at) { return at; }
 
-  StepValue step_value(const Expr& value) const {
-    const Expr& base = local_.resolve(value).base;
-    return {base, local_.placement(base), assigned_.value_or(base, nullptr)};
-  }
-
-  std::span<const Meta> metas(std::span<const Expr> values) {
-    return plan_.metas_.add(values.size(), [&](std::size_t i) { return local_.meta(values[i]); });
-  }
-  std::span<const StepValue> step_values(std::span<const Expr> values) {
-    return plan_.values_.add(values.size(), [&](std::size_t i) { return step_value(values[i]); });
-  }
-
   void add_step(Step step, std::span<const Expr> in, std::span<const Expr> out) {
-    step.args.in_meta = metas(in);
-    step.args.out_meta = metas(out);
-    step.reads = step_values(in);
-    step.writes = step_values(out);
+    step.args.in_meta = values_.metas(in);
+    step.args.out_meta = values_.metas(out);
+    step.reads = values_.of_all(in);
+    step.writes = values_.of_all(out);
     push_step(std::move(step), in, out);
   }
 
@@ -189,9 +170,7 @@ class Emitter {
     Step step;
     step.kind = Step::kFused;
     step.index = task.program;
-    step.label = "fused";
-    for (const std::vector<Expr>* values : {&task.nodes, &task.joined})
-      for (const Expr& value : *values) step.label.append(" ").append(value.op().name);
+    step.label = "fused" + ops_of(task.nodes) + ops_of(task.joined);
     keep_constants(task);
     add_step(std::move(step), task.reads, task.writes);
     if (!task.by_rank.empty()) {
@@ -202,6 +181,22 @@ class Emitter {
     profiler_.add_program("fused", program_of(task), last_step());
   }
 
+  // Adds the program to the step of the kernel before it.
+  void emit_epilogue(const Task& task) {
+    Step& step = last_step();
+    step.label += ", then" + ops_of(task.nodes) + ops_of(task.joined);
+    step.reads =
+        values_.with_more(step.reads, std::span(task.reads).subspan(1));  // the first one is the kernel's value
+    step.writes = values_.with_more(step.writes, task.writes);
+    keep_constants(task);
+    const std::size_t at = plan_.steps_.size() - 1, in = slots_.size(), out = in + task.reads.size();
+    for (const Expr& value : task.reads) slot(locate(value));
+    for (const Expr& value : task.writes) output_slot(locate(value), at);
+    epilogues_.push_back({at, in, out, slots_.size(), task.program});
+    const bool stored = locate(task.reads[0]) != locate(task.writes[0]);
+    profiler_.add_epilogue(program_of(task), (stored ? 1.0 : 2.0) * local_.bytes(task.reads[0]), step);
+  }
+
   void emit_reduce(const Task& task) {
     const Expr& value = task.nodes.back();
     Step step;
@@ -209,19 +204,23 @@ class Emitter {
     step.index = task.program;
     step.run_program = value.op().run_program;
     step.attrs = value.node().attrs.get();
-    step.label = "reduce";
-    for (const Expr& node : task.nodes) step.label.append(" ").append(node.op().name);
-    step.label.append("(").append(value.op().print(step.attrs)).append(")");
+    step.label = "reduce" + ops_of(task.nodes) + "(" + value.op().print(step.attrs) + ")";
     plan_.keep_.push_back(value);  // all reductions have equal attributes
     keep_constants(task);
     add_step(std::move(step), task.reads, task.writes);
     profiler_.add_program("reduce", program_of(task), last_step());
-    last_step().args.in_meta = metas({&value.input(0), 1});
+    last_step().args.in_meta = values_.metas({&value.input(0), 1});
     add_scratch(task);
   }
 
   const kernels::FusedProgram& program_of(const Task& task) const {
     return plan_.fused_[static_cast<std::size_t>(task.program)];
+  }
+
+  static std::string ops_of(const std::vector<Expr>& values) {
+    std::string text;
+    for (const Expr& value : values) text.append(" ").append(value.op().name);
+    return text;
   }
 
   void keep_constants(const Task& task) {
@@ -292,10 +291,11 @@ class Emitter {
     transfer.names =
         request_.strategy->name(names_.of(task.nodes) + (request_.name.empty() ? "" : " in " + request_.name));
     step.label = join_text(task.nodes[0].op().name, ": ", transfer.why);
-    step.args.out_meta = metas(task.nodes);
-    step.reads =
-        plan_.values_.add(task.nodes.size(), [&](std::size_t i) { return step_value(task.nodes[i].input(0)); });
-    step.writes = step_values(task.nodes);
+    step.args.out_meta = values_.metas(task.nodes);
+    std::vector<Expr> parts;
+    for (const Expr& node : task.nodes) parts.push_back(node.input(0));
+    step.reads = values_.of_all(parts);
+    step.writes = values_.of_all(task.nodes);
     plan_.transfers_.push_back(std::move(transfer));
     push_step(std::move(step), std::span(&from, 1), std::span(&to, 1));
     profiler_.add(task.nodes[0].op().name, last_step());
@@ -318,7 +318,7 @@ class Emitter {
     const std::int64_t groups = (lowered.iterations + lowered.iterations_together - 1) / lowered.iterations_together;
     for (std::size_t i = 0; i < task.products.size(); ++i) {
       const Expr& product = task.products[i];
-      profiler_.add_product(last_step(), step_value(product), local_.metas(product.node().inputs), groups,
+      profiler_.add_product(last_step(), values_.of(product), local_.metas(product.node().inputs), groups,
                             lowered.products[i]);
     }
   }
@@ -361,23 +361,18 @@ class Emitter {
         step.writes_shared_from = schedule_.memory.first_shared_byte(
             std::span(slots_).subspan(first_slot_[i].second, step.args.out_meta.size()));
     }
+    plan_.epilogues_.reserve(epilogues_.size());
+    for (const auto& [i, in, out, end, program] : epilogues_) {
+      Step& step = plan_.steps_[i];
+      step.args.epilogue = &plan_.epilogues_.emplace_back(plan_.fused_[static_cast<std::size_t>(program)],
+                                                          plan_.pointers_.data() + in, plan_.pointers_.data() + out);
+      step.writes_shared_from = std::min(step.writes_shared_from,
+                                         schedule_.memory.first_shared_byte(std::span(slots_).subspan(out, end - out)));
+    }
     plan_.tickets_.resize(plan_.transfers_.size());
     for (const Expr& root : schedule_.roots) plan_.keep_.push_back(root);
-    collect_variables();
+    plan_.add_variables(schedule_.nodes, request_.updates);
     if (!writes_variable_) plan_.first_write_ = plan_.steps_.size();
-  }
-
-  // In an order that is equal on all ranks.
-  void collect_variables() {
-    std::set<const VariableState*> seen;
-    auto add = [&](const std::shared_ptr<VariableState>& state) {
-      if (seen.insert(state.get()).second) plan_.variables_.push_back(state);
-    };
-    for (const auto& node : schedule_.nodes)
-      if (node->op == &def_of<VariableLeaf>()) add(static_cast<const VariableLeaf::Attrs*>(node->attrs.get())->state);
-    for (const Update& u : request_.updates) add(u.target.expr().attrs<VariableLeaf::Attrs>().state);
-    for (const LoopStep& loop : plan_.loops_)
-      for (const auto& state : loop.body.variables()) add(state);
   }
 
   Schedule& schedule_;
@@ -386,11 +381,16 @@ class Emitter {
   const TransferNames names_;
   const StepProfiler profiler_;
   Plan plan_;
+  StepValues values_;
   std::vector<Location> slots_;
   std::vector<std::pair<std::size_t, std::size_t>> first_slot_;  // per step: of operands, of outputs
+  struct EpilogueSlots {
+    std::size_t step, in, out, end;
+    int program;
+  };
+  std::vector<EpilogueSlots> epilogues_;
   std::unordered_map<int, int> transfer_index_;
   bool writes_variable_ = false;
-  ValueMap<const std::string*> assigned_;  // a new value -> the name of its variable
 };
 
 Plan emit(Schedule schedule) { return Emitter(schedule).run(); }

@@ -39,6 +39,9 @@ Schedule compile_bodies(Schedule schedule);
 Schedule commit(Schedule schedule);
 // Lets sums over the rows of the batch add the parts of the rows along one tree, if the batch has parts.
 Schedule divide_sums(Schedule schedule);
+// Lets a program run on the value of the kernel before it, part by part, while the part is in the cache. The value's
+// other readers come later.
+Schedule epilogues(Schedule schedule);
 // Assigns a buffer to every value and every task's scratch.
 Schedule assign_memory(Schedule schedule);
 // Makes the programs of fused tasks. They may overwrite operands that they read last.

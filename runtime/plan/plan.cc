@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "base/convert.h"
+#include "ops/graph/leaf.h"
 #include "runtime/plan/step_profile.h"
 #include "syncline/backend/random.h"
 #include "syncline/session.h"
@@ -269,6 +271,18 @@ void Plan::run_steps(Session& session, bool listens) {
 
 void Plan::add_random_op(RandomOp* op) {
   if (std::find(random_ops_.begin(), random_ops_.end(), op) == random_ops_.end()) random_ops_.push_back(op);
+}
+
+void Plan::add_variables(std::span<const std::shared_ptr<const Node>> nodes, std::span<const Update> updates) {
+  std::set<const VariableState*> seen;
+  const auto add = [&](const std::shared_ptr<VariableState>& state) {
+    if (seen.insert(state.get()).second) variables_.push_back(state);
+  };
+  for (const auto& node : nodes)
+    if (node->op == &def_of<VariableLeaf>()) add(static_cast<const VariableLeaf::Attrs*>(node->attrs.get())->state);
+  for (const Update& u : updates) add(u.target.expr().attrs<VariableLeaf::Attrs>().state);
+  for (const LoopStep& loop : loops_)
+    for (const auto& state : loop.body.variables()) add(state);
 }
 
 void Plan::run_fused(const Step& step) {

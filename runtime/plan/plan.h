@@ -132,6 +132,8 @@ class Plan {
   void run_loop(Session& session, const Step& step, bool listens);
   void finish_transfers(Session& session) noexcept;
   void add_random_op(RandomOp* op);
+  // Adds those of the updates and of these nodes and loops, in an order that is equal on all ranks.
+  void add_variables(std::span<const std::shared_ptr<const Node>> nodes, std::span<const Update> updates);
 
   std::vector<Step> steps_;
   Chunks<Meta> metas_;           // of all steps
@@ -144,6 +146,7 @@ class Plan {
   std::vector<ScratchSlot> scratch_slots_;
   std::vector<Output> outputs_;
   std::vector<kernels::FusedProgram> fused_;
+  std::vector<kernels::ProgramEpilogue> epilogues_;
   std::vector<PartSum> part_sums_;
   Chunks<std::int64_t> borders_;  // of parts, in the steps' arguments
   std::vector<RankParts> rank_parts_;

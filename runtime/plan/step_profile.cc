@@ -41,6 +41,13 @@ void StepProfiler::add_program(std::string_view kind, const kernels::FusedProgra
   if (profile_ != nullptr) step.profile = line(kind, step, kernels::work_of(program));
 }
 
+void StepProfiler::add_epilogue(const kernels::FusedProgram& program, double bytes, Step& step) const {
+  if (step.profile == nullptr) return;
+  const Work kernel = step.profile->work, more = kernels::work_of(program);
+  step.profile =
+      line(step.profile->kind + " + fused", step, {kernel.flops + more.flops, kernel.bytes + more.bytes - bytes});
+}
+
 void StepProfiler::add_product(const Step& loop, const StepValue& value, std::span<const Meta> operands,
                                std::int64_t groups, LoopStep::Product& product) const {
   if (profile_ == nullptr) return;

@@ -27,6 +27,8 @@ class StepProfiler {
   // A step of kind kKernel: `op` with the step's attributes and metas.
   void add_kernel(const OpDef& op, Step& step) const;
   void add_program(std::string_view kind, const kernels::FusedProgram& program, Step& step) const;
+  // To a kernel's step, which has its line. `bytes`: what the kernel writes and the program reads without memory.
+  void add_epilogue(const kernels::FusedProgram& program, double bytes, Step& step) const;
   // `value`, which `loop` adds up in so many groups of iterations. `operands`: the metas over all iterations.
   void add_product(const Step& loop, const StepValue& value, std::span<const Meta> operands, std::int64_t groups,
                    LoopStep::Product& product) const;

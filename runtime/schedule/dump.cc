@@ -50,6 +50,7 @@ std::string head_of(const Task& task) {
   if (task.bucketed) text += " bucket";
   if (task.late) text += " late";
   if (task.in_place) text += " in place";
+  if (task.epilogue) text += " epilogue";
   if (!task.by_rank.empty()) text += " by rank";
   if (task.has_transfers) text += " with transfers";
   if (task.may_refuse) text += " may refuse";

@@ -82,6 +82,7 @@ struct Task {
   int program = -1;                   // kFused, kReduce: index in Schedule::programs
   bool in_place = false;  // kAllGather, kReduceScatter: readers read each rank's rows, or add the ranks' terms, in the
                           // ranks' memory (passes/transfers/lease.cc)
+  bool epilogue = false;  // kFused: runs within the kernel before it, whose value it reads (passes/epilogues.cc)
   std::vector<std::int64_t> by_rank{};  // kFused: with operands gathered in place: rank r has the elements
                                         // [by_rank[r], by_rank[r + 1])
   bool has_transfers = false;           // kLoop: its body has transfers
@@ -124,6 +125,7 @@ struct Schedule {
 // - A task that writes a variable that is not shared comes after all tasks that may fail.
 // - A transfer starts after all tasks that write a shared variable's new value or read its old one.
 // - No task overwrites a value's memory while the value has readers.
+// - An epilogue follows a kernel that supports it, and writes no memory that the kernel reads or needs.
 // - Only transfers in place and tasks that compute this rank's part or term of one write leased memory.
 // - Programs add up what they read of a sum in place. If leases end, a transfer starts behind the last read of other
 //   ranks' memory.

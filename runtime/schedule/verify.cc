@@ -23,6 +23,7 @@ class Verifier {
     check_same_transfers();
     check_reads();
     check_reductions();
+    check_epilogues();
     if (schedule_.memory.size() == 0) return;
     check_commit();
     check_shared_variables();
@@ -111,6 +112,41 @@ class Verifier {
           broken(t, "reduces ", e.input(0).op().name, ", which it neither computes nor reads");
         if (space_of(e.input(0), local_) != space_of_program(task, local_))
           broken(t, "reduces ", e.input(0).op().name, " of another space");
+      }
+    }
+  }
+
+  // An epilogue follows a kernel that supports it, and writes no memory that the kernel reads or needs.
+  void check_epilogues() const {
+    for (std::size_t t = 0; t < schedule_.tasks.size(); ++t) {
+      const Task& task = schedule_.tasks[t];
+      if (!task.epilogue) continue;
+      const bool follows = t > 0 && schedule_.tasks[t - 1].kind == Task::kKernel;
+      if (task.kind != Task::kFused || !follows || schedule_.tasks[t - 1].guards != task.guards)
+        broken(t, "is an epilogue that follows no kernel");
+      const Task& kernel = schedule_.tasks[t - 1];
+      const auto of_kernel = [&](const Expr& read) { return local_.resolve(read).base == kernel.writes[0]; };
+      if (!kernel.nodes[0].op().takes_epilogue || kernel.part_sum >= 0)
+        broken(t, "is the epilogue of ", kernel.nodes[0].op().name, ", which supports none");
+      if (std::ranges::count_if(task.reads, of_kernel) != 1 || !task.by_rank.empty())
+        broken(t, "does not read the elements of ", kernel.nodes[0].op().name, ", whose epilogue it is, once");
+      if (schedule_.memory.size() > 0) check_memory_of_epilogue(t);
+    }
+  }
+
+  void check_memory_of_epilogue(std::size_t t) const {
+    const Task &task = schedule_.tasks[t], &kernel = schedule_.tasks[t - 1];
+    for (const Expr& value : task.writes) {
+      const int buffer = schedule_.memory.locate(value, local_).buffer;
+      const Life written = life_of(value, 0, 0);
+      const Buffer& memory = schedule_.memory[buffer];
+      if (memory.kind == Buffer::kArena && memory.life.first >= static_cast<int>(t))
+        broken(t, "is an epilogue, but other values may have its memory while the kernel before it runs");
+      for (const Expr& read : kernel.reads) {
+        const Life needed = life_of(read, 0, 0);
+        const bool apart = needed.end <= written.begin || written.end <= needed.begin;
+        if (schedule_.memory.locate(read, local_).buffer == buffer && !apart)
+          broken(t, "writes over ", read.op().name, ", which the kernel of this epilogue still reads");
       }
     }
   }

@@ -21,12 +21,12 @@ std::size_t forward_scratch_bytes(const ConvGeometry& g) {
 }
 
 template <class T>
-void forward(const ConvGeometry& g, const T* x, const T* w, T* y, void* scratch) {
+void forward(const ConvGeometry& g, const T* x, const T* w, T* y, void* scratch, const Epilogue* epilogue) {
   if constexpr (kFast<T>) {
-    if (conv::direct::fits(g)) return conv::direct::forward(g, x, w, y);
-    if (conv::winograd::forward_fits(g)) return conv::winograd::forward(g, x, w, y, scratch);
+    if (conv::direct::fits(g)) return conv::direct::forward(g, x, w, y, epilogue);
+    if (conv::winograd::forward_fits(g)) return conv::winograd::forward(g, x, w, y, scratch, epilogue);
   }
-  conv::im2col::forward(g, x, w, y, scratch);
+  conv::im2col::forward(g, x, w, y, scratch, epilogue);
 }
 
 template <class T>
@@ -38,11 +38,11 @@ std::size_t grad_input_scratch_bytes(const ConvGeometry& g) {
 }
 
 template <class T>
-void grad_input(const ConvGeometry& g, const T* dy, const T* w, T* dx, void* scratch) {
+void grad_input(const ConvGeometry& g, const T* dy, const T* w, T* dx, void* scratch, const Epilogue* epilogue) {
   if constexpr (kFast<T>) {
-    if (conv::winograd::grad_input_fits(g)) return conv::winograd::grad_input(g, dy, w, dx, scratch);
+    if (conv::winograd::grad_input_fits(g)) return conv::winograd::grad_input(g, dy, w, dx, scratch, epilogue);
   }
-  conv::im2col::grad_input(g, dy, w, dx, scratch);
+  conv::im2col::grad_input(g, dy, w, dx, scratch, epilogue);
 }
 
 template <class T>

@@ -22,6 +22,8 @@
 #include <optional>
 #include <span>
 
+#include "ops/kernels/epilogue.h"
+
 namespace syncline::kernels {
 
 struct ConvGeometry {
@@ -38,13 +40,14 @@ struct ConvGeometry {
 };
 
 // The kernels of one kind of convolution. grad_input computes dx, the gradient with respect to x; grad_kernel computes
-// dw, the gradient with respect to w. They write every element of the result.
+// dw, the gradient with respect to w. They write every element of the result. The
+// epilogue, of y or dx, may be null.
 template <class T>
 struct ConvLoops {
   std::size_t (*forward_scratch_bytes)(const ConvGeometry& g);
-  void (*forward)(const ConvGeometry& g, const T* x, const T* w, T* y, void* scratch);
+  void (*forward)(const ConvGeometry& g, const T* x, const T* w, T* y, void* scratch, const Epilogue* epilogue);
   std::size_t (*grad_input_scratch_bytes)(const ConvGeometry& g);
-  void (*grad_input)(const ConvGeometry& g, const T* dy, const T* w, T* dx, void* scratch);
+  void (*grad_input)(const ConvGeometry& g, const T* dy, const T* w, T* dx, void* scratch, const Epilogue* epilogue);
   std::size_t (*grad_kernel_scratch_bytes)(const ConvGeometry& g);
   void (*grad_kernel)(const ConvGeometry& g, const T* x, const T* dy, T* dw, void* scratch);
   // The gradient as a sum over parts of the batch: part i has the images [images[i], images[i + 1]). The gradients of

@@ -309,15 +309,17 @@ Chunks slots_of(const ConvGeometry& g) {
 }
 
 template <class T, class Body>
-void for_lines(Index lines, const ConvGeometry& g, const Body& body) {
-  if (lines > 0) parallel_for(lines, products(g) * kNanosecondsPerProduct / static_cast<double>(lines), body);
+void for_lines(Index lines, Index width, const ConvGeometry& g, const Epilogue* epilogue, const Body& body) {
+  if (lines == 0) return;
+  parallel_for(lines, products(g) * kNanosecondsPerProduct / static_cast<double>(lines),
+               [&](Index begin, Index end) { run_rows(epilogue, begin, end, width * g.in_c, body); });
 }
 
 std::size_t no_scratch(const ConvGeometry&) { return 0; }
 
 template <class T>
-void forward(const ConvGeometry& g, const T* x, const T* w, T* y, void*) {
-  for_lines<T>(g.batch * g.out_h, g, [&](Index begin, Index end) {
+void forward(const ConvGeometry& g, const T* x, const T* w, T* y, void*, const Epilogue* epilogue) {
+  for_lines<T>(g.batch * g.out_h, g.out_w, g, epilogue, [&](Index begin, Index end) {
     if constexpr (std::is_same_v<T, float>) HWY_DYNAMIC_DISPATCH(forward_float)(g, x, w, y, begin, end);
     else HWY_DYNAMIC_DISPATCH(forward_double)(g, x, w, y, begin, end);
   });
@@ -332,16 +334,16 @@ std::size_t grad_input_scratch_bytes(const ConvGeometry& g) {
 }
 
 template <class T>
-void grad_input(const ConvGeometry& g, const T* dy, const T* w, T* dx, void* scratch) {
+void grad_input(const ConvGeometry& g, const T* dy, const T* w, T* dx, void* scratch, const Epilogue* epilogue) {
   if (is_convolution(g)) {
     T* kernel = static_cast<T*>(scratch);
     const Index taps = g.k_h * g.k_w;
     for (Index tap = 0; tap < taps; ++tap) {
       std::copy(w + (taps - 1 - tap) * g.in_c, w + (taps - tap) * g.in_c, kernel + tap * g.in_c);
     }
-    return forward(grad_input_as_forward(g), dy, kernel, dx, nullptr);
+    return forward(grad_input_as_forward(g), dy, kernel, dx, nullptr, epilogue);
   }
-  for_lines<T>(g.batch * g.in_h, g, [&](Index begin, Index end) {
+  for_lines<T>(g.batch * g.in_h, g.in_w, g, epilogue, [&](Index begin, Index end) {
     if constexpr (std::is_same_v<T, float>) HWY_DYNAMIC_DISPATCH(grad_input_float)(g, dy, w, dx, begin, end);
     else HWY_DYNAMIC_DISPATCH(grad_input_double)(g, dy, w, dx, begin, end);
   });

@@ -271,11 +271,13 @@ Chunks slots_of(const ConvGeometry& g) {
 
 bool fits(const ConvGeometry& g) { return g.in_c <= kMaxInputChannels && g.out_c >= kMinOutputChannels; }
 
-void forward(const ConvGeometry& g, const float* x, const float* w, float* y) {
+void forward(const ConvGeometry& g, const float* x, const float* w, float* y, const Epilogue* epilogue) {
   const Index lines = lines_of(g);
   if (lines == 0) return;
   parallel_for(lines, flops(g) * kNanosecondsPerFlopHere / static_cast<double>(lines), [&](Index begin, Index end) {
-    HWY_DYNAMIC_DISPATCH(forward_lines)(g, x, w, y, begin, end);
+    run_rows(epilogue, begin, end, g.out_w * g.out_c, [&](Index first, Index last) {
+      HWY_DYNAMIC_DISPATCH(forward_lines)(g, x, w, y, first, last);
+    });
   });
 }
 

@@ -177,11 +177,12 @@ const T* all_patches(const ConvGeometry& g, const T* x, T* matrix) {
 
 // dx from the gradients of all patches. Images are independent.
 template <class T>
-void add_all_patches(const ConvGeometry& g, const T* patches, T* dx) {
+void add_all_patches(const ConvGeometry& g, const T* patches, T* dx, const Epilogue* epilogue) {
   const Index image_size = g.in_d * g.in_h * g.in_w * g.in_c, rows = g.out_d * g.out_h * g.out_w, depth = depth_of(g);
   parallel_for(g.batch, 0.3 * static_cast<double>(rows * depth + image_size), [&](Index begin, Index end) {
     std::fill(dx + begin * image_size, dx + end * image_size, T(0));
     add_patches(g, patches + begin * rows * depth, begin * rows, end * rows, dx);
+    if (epilogue != nullptr) epilogue->run(begin * image_size, end * image_size);
   });
 }
 
@@ -199,11 +200,11 @@ std::size_t forward_scratch_bytes(const ConvGeometry& g) {
 }
 
 template <class T>
-void forward(const ConvGeometry& g, const T* x, const T* w, T* y, void* scratch) {
+void forward(const ConvGeometry& g, const T* x, const T* w, T* y, void* scratch, const Epilogue* epilogue) {
   const Index rows = block_rows<T>(g), depth = depth_of(g);
   if (at_once<T>(g))
-    return gemm(Trans::kNo, Trans::kNo, all_rows(g), g.out_c, depth, T(1), all_patches(g, x, static_cast<T*>(scratch)),
-                depth, w, g.out_c, T(0), y, g.out_c);
+    return gemm_with_epilogue(epilogue, Trans::kNo, Trans::kNo, all_rows(g), g.out_c, depth,
+                              all_patches(g, x, static_cast<T*>(scratch)), depth, w, g.out_c, y);
   parallel_chunks(forward_slots<T>(g), [&](Index slot, Index first, Index last) {
     T* patches = slot_block<T>(g, scratch, slot);
     for (Index block = first; block < last; ++block) {
@@ -211,6 +212,7 @@ void forward(const ConvGeometry& g, const T* x, const T* w, T* y, void* scratch)
       fill_patches(g, x, begin, end, patches);
       gemm_serial(Trans::kNo, Trans::kNo, end - begin, g.out_c, depth, T(1), patches, depth, w, g.out_c, T(0),
                   y + begin * g.out_c, g.out_c);
+      if (epilogue != nullptr) epilogue->run(begin * g.out_c, end * g.out_c);
     }
   });
 }
@@ -224,18 +226,19 @@ std::size_t grad_input_scratch_bytes(const ConvGeometry& g) {
 }
 
 template <class T>
-void grad_input(const ConvGeometry& g, const T* dy, const T* w, T* dx, void* scratch) {
+void grad_input(const ConvGeometry& g, const T* dy, const T* w, T* dx, void* scratch, const Epilogue* epilogue) {
   if (is_convolution(g)) {
     auto* kernel = static_cast<T*>(scratch);
     flip_kernel(g, w, kernel);
     return forward(grad_input_as_forward(g), dy, kernel, dx,
-                   static_cast<std::byte*>(scratch) + flipped_kernel_bytes<T>(g));
+                   static_cast<std::byte*>(scratch) + flipped_kernel_bytes<T>(g), epilogue);
   }
   const Index rows = block_rows<T>(g), depth = depth_of(g);
   if (at_once<T>(g)) {
     T* patches = is_pointwise(g) ? dx : static_cast<T*>(scratch);
-    gemm(Trans::kNo, Trans::kYes, all_rows(g), depth, g.out_c, T(1), dy, g.out_c, w, g.out_c, T(0), patches, depth);
-    if (!is_pointwise(g)) add_all_patches(g, patches, dx);
+    gemm_with_epilogue(is_pointwise(g) ? epilogue : nullptr, Trans::kNo, Trans::kYes, all_rows(g), depth, g.out_c, dy,
+                       g.out_c, w, g.out_c, patches);
+    if (!is_pointwise(g)) add_all_patches(g, patches, dx, epilogue);
     return;
   }
   const Index image_size = g.in_d * g.in_h * g.in_w * g.in_c, image_rows = g.out_d * g.out_h * g.out_w;
@@ -248,6 +251,7 @@ void grad_input(const ConvGeometry& g, const T* dy, const T* w, T* dx, void* scr
                   T(0), patches, depth);
       add_patches(g, patches, begin, end, dx);
     }
+    if (epilogue != nullptr) epilogue->run(first * image_size, last * image_size);
   });
 }
 
@@ -314,8 +318,8 @@ void grad_kernel_by_parts(const ConvGeometry& g, std::span<const Index> images, 
   template std::size_t grad_input_scratch_bytes<T>(const ConvGeometry&);                                   \
   template std::size_t grad_kernel_scratch_bytes<T>(const ConvGeometry&);                                  \
   template std::optional<std::size_t> parts_scratch_bytes<T>(const ConvGeometry&, std::span<const Index>); \
-  template void forward<T>(const ConvGeometry&, const T*, const T*, T*, void*);                            \
-  template void grad_input<T>(const ConvGeometry&, const T*, const T*, T*, void*);                         \
+  template void forward<T>(const ConvGeometry&, const T*, const T*, T*, void*, const Epilogue*);           \
+  template void grad_input<T>(const ConvGeometry&, const T*, const T*, T*, void*, const Epilogue*);        \
   template void grad_kernel<T>(const ConvGeometry&, const T*, const T*, T*, void*);                        \
   template void grad_kernel_by_parts<T>(const ConvGeometry&, std::span<const Index>, const T*, const T*, T*, void*);
 SYNCLINE_INSTANTIATE_LOWERED(float)

@@ -62,9 +62,9 @@ std::size_t grad_input_scratch_bytes(const ConvGeometry& g);
 template <class T>
 std::size_t grad_kernel_scratch_bytes(const ConvGeometry& g);
 template <class T>
-void forward(const ConvGeometry& g, const T* x, const T* w, T* y, void* scratch);
+void forward(const ConvGeometry& g, const T* x, const T* w, T* y, void* scratch, const Epilogue* epilogue);
 template <class T>
-void grad_input(const ConvGeometry& g, const T* dy, const T* w, T* dx, void* scratch);
+void grad_input(const ConvGeometry& g, const T* dy, const T* w, T* dx, void* scratch, const Epilogue* epilogue);
 template <class T>
 void grad_kernel(const ConvGeometry& g, const T* x, const T* dy, T* dw, void* scratch);
 template <class T>
@@ -78,7 +78,7 @@ void grad_kernel_by_parts(const ConvGeometry& g, std::span<const Index> images, 
 namespace direct {
 bool fits(const ConvGeometry& g);
 std::size_t grad_kernel_scratch_bytes(const ConvGeometry& g);
-void forward(const ConvGeometry& g, const float* x, const float* w, float* y);
+void forward(const ConvGeometry& g, const float* x, const float* w, float* y, const Epilogue* epilogue);
 void grad_kernel(const ConvGeometry& g, const float* x, const float* dy, float* dw, void* scratch);
 }  // namespace direct
 
@@ -90,8 +90,9 @@ bool grad_kernel_fits(const ConvGeometry& g);
 std::size_t forward_scratch_bytes(const ConvGeometry& g);
 std::size_t grad_input_scratch_bytes(const ConvGeometry& g);
 std::size_t grad_kernel_scratch_bytes(const ConvGeometry& g);
-void forward(const ConvGeometry& g, const float* x, const float* w, float* y, void* scratch);
-void grad_input(const ConvGeometry& g, const float* dy, const float* w, float* dx, void* scratch);
+void forward(const ConvGeometry& g, const float* x, const float* w, float* y, void* scratch, const Epilogue* epilogue);
+void grad_input(const ConvGeometry& g, const float* dy, const float* w, float* dx, void* scratch,
+                const Epilogue* epilogue);
 void grad_kernel(const ConvGeometry& g, const float* x, const float* dy, float* dw, void* scratch);
 }  // namespace winograd
 

@@ -88,8 +88,26 @@ struct Workspace {
         patch(memory + kPlanes * (p.in_stride + p.out_stride)) {}
 };
 
+// The output of tiles [begin, end): lines of pixels within each row of tiles.
+void finish_tiles(const Tiling& output, Index begin, Index end, const Epilogue& epilogue) {
+  for (Index tile = begin; tile < end;) {
+    const Index row = tile / output.columns, image = row / output.rows, column = tile % output.columns;
+    const Index next = std::min(end, (row + 1) * output.columns);
+    const Index left = column * kTile, right = std::min((column + next - tile) * kTile, output.width);
+    const Index top = row % output.rows * kTile, bottom = std::min(top + kTile, output.height);
+    const auto at = [&](Index y, Index x) {
+      return ((image * output.height + y) * output.width + x) * output.channels;
+    };
+    if (right - left == output.width) epilogue.run(at(top, 0), at(bottom, 0));
+    else
+      for (Index y = top; y < bottom; ++y) epilogue.run(at(y, left), at(y, right));
+    tile = next;
+  }
+}
+
 // Computes y from x and the transformed kernel (36 planes of in x out).
-void convolve(const Pass& p, const Chunks& slots, const float* x, const float* kernel, float* y, float* memory) {
+void convolve(const Pass& p, const Chunks& slots, const float* x, const float* kernel, float* y, float* memory,
+              const Epilogue* epilogue) {
   parallel_chunks(slots, [&](Index slot, Index first, Index last) {
     const Workspace work(p, memory + slot * p.block_floats());
     for (Index begin = first * p.block; begin < std::min(last * p.block, p.tiles); begin += p.block) {
@@ -101,6 +119,7 @@ void convolve(const Pass& p, const Chunks& slots, const float* x, const float* k
                     work.output.data + plane * p.out_stride, p.out_pitch);
       }
       kernels::winograd::transform_output(p.output, work.output, begin, end, y, work.patch);
+      if (epilogue != nullptr) finish_tiles(p.output, begin, end, *epilogue);
     }
   });
 }
@@ -141,11 +160,11 @@ std::size_t forward_scratch_bytes(const ConvGeometry& g) {
   return static_cast<std::size_t>((p.kernel_floats() + slots_of(g, p, 0).count * p.block_floats()) * kFloat);
 }
 
-void forward(const ConvGeometry& g, const float* x, const float* w, float* y, void* scratch) {
+void forward(const ConvGeometry& g, const float* x, const float* w, float* y, void* scratch, const Epilogue* epilogue) {
   const Pass p = forward_pass(g);
   float* kernel = static_cast<float*>(scratch);
   transform_taps(p, w, kernel);
-  convolve(p, slots_of(g, p, 0), x, kernel, y, kernel + p.kernel_floats());
+  convolve(p, slots_of(g, p, 0), x, kernel, y, kernel + p.kernel_floats(), epilogue);
 }
 
 // The rotated kernel shares memory with the blocks: it is read before they are written.
@@ -155,13 +174,14 @@ std::size_t grad_input_scratch_bytes(const ConvGeometry& g) {
   return static_cast<std::size_t>((p.kernel_floats() + floats) * kFloat);
 }
 
-void grad_input(const ConvGeometry& g, const float* dy, const float* w, float* dx, void* scratch) {
+void grad_input(const ConvGeometry& g, const float* dy, const float* w, float* dx, void* scratch,
+                const Epilogue* epilogue) {
   const Pass p = grad_input_pass(g);
   float* kernel = static_cast<float*>(scratch);
   float* memory = kernel + p.kernel_floats();
   rotate_kernel(w, g.in_c, g.out_c, memory);
   transform_taps(p, memory, kernel);
-  convolve(p, slots_of(g, p, 0), dy, kernel, dx, memory);
+  convolve(p, slots_of(g, p, 0), dy, kernel, dx, memory, epilogue);
 }
 
 namespace {

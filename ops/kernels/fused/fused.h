@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ops/graph/op.h"
+#include "ops/kernels/epilogue.h"
 
 namespace syncline::kernels {
 
@@ -143,6 +144,19 @@ void run_fused(const FusedProgram& program, const void* const* in, void* const* 
 // Computes elements [begin, end). `out`: where element 0 of each output lies or would lie.
 void run_fused(const FusedProgram& program, const void* const* in, void* const* out, std::int64_t begin,
                std::int64_t end);
+
+// The epilogue that runs a program. Borrows the program and the arrays of its operands and outputs.
+class ProgramEpilogue final : public Epilogue {
+ public:
+  ProgramEpilogue(const FusedProgram& program, const void* const* in, void* const* out)
+      : program_(program), in_(in), out_(out) {}
+  void run(std::int64_t begin, std::int64_t end) const override { run_fused(program_, in_, out_, begin, end); }
+
+ private:
+  const FusedProgram& program_;
+  const void* const* in_;
+  void* const* out_;
+};
 
 // Of one run over all elements, with its reductions but without their results.
 Work work_of(const FusedProgram& program);

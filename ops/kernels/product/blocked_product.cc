@@ -38,6 +38,7 @@ constexpr Index kPanelsBytes = Index{3} << 19, kScratchBytes = Index{2} << 20;
 constexpr Index kSumsBytes = Index{24} << 10;      // of a few rows: they stay in the first-level cache
 constexpr Index kLargeBytes = Index{16} << 20;     // of a matrix that no cache keeps
 constexpr Index kPackedBytes = kBlockRows * 1536;  // of rows of A
+constexpr Index kFinishedBytes = 128 << 10;        // of rows of C: in the second-level cache beside A and B
 static_assert(kRowsMultiple % kTileRows == 0);
 static_assert(kPanelsBytes + kPackedBytes <= kScratchBytes);
 static_assert(kRowsMultiple * kMostDepthOfParts * Index{sizeof(double)} <= kPackedBytes);
@@ -178,8 +179,8 @@ HWY_INLINE void sum_parts(const Index* parts, const TileRows<T>& A, const TilePa
   }
 }
 
-// The same for kParts parts and a whole tile, without a loop over the parts: the processor does not predict the branches
-// of such a loop. 8 parts of 16 rows take a tenth less time.
+// The same for kParts parts and a whole tile, without a loop over the parts: the processor does not predict the
+// branches of such a loop. 8 parts of 16 rows take a tenth less time.
 template <int kParts, bool kColumns, class T>
 HWY_ATTR void whole_tile_by_parts(const Index* parts, const TileRows<T>& A, const TilePanel<T>& panel,
                                   const TileOut<T>& C) {
@@ -229,7 +230,10 @@ HWY_ATTR void block_product(const MatrixProduct<T>& x, Index p0, Index depth, In
   constexpr Index kWidth = kPanelColumns<T>;
   const bool add = x.add || p0 > 0;
   const Index fitting = kPackedBytes / (depth * static_cast<Index>(sizeof(T))) / kRowsMultiple * kRowsMultiple;
-  const Index block = even_part(x.m, std::min(kBlockRows, fitting), kRowsMultiple);
+  Index most = std::min(kBlockRows, fitting);
+  const Index finished = kFinishedBytes / (x.n * static_cast<Index>(sizeof(T))) / kRowsMultiple * kRowsMultiple;
+  if (x.epilogue != nullptr) most = std::min(most, std::max(finished, 2 * kRowsMultiple));
+  const Index block = even_part(x.m, most, kRowsMultiple);
   const bool keep = block < x.m, few = x.m <= 2 * kTileRows, narrow = x.n <= 2 * kWidth;
   for (Index i0 = 0; i0 < x.m; i0 += block) {
     const Index rows = std::min(block, x.m - i0);
@@ -252,6 +256,7 @@ HWY_ATTR void block_product(const MatrixProduct<T>& x, Index p0, Index depth, In
       if (x.a == Trans::kYes) panel_times_rows<true>(A, rows, depth, x.parts, panel, C, x.ldc, columns, add, next);
       else panel_times_rows<false>(A, rows, depth, x.parts, panel, C, x.ldc, columns, add, next);
     }
+    if (p0 + depth == x.k && j0 + width == x.n) x.finish_rows(i0, rows);
   }
 }
 
@@ -322,7 +327,10 @@ HWY_ATTR void all_blocks(const MatrixProduct<T>& x, std::byte* memory) {
   constexpr Index kWidth = kPanelColumns<T>;
   T* panels = reinterpret_cast<T*>(memory);
   T* packed = reinterpret_cast<T*>(memory + kPanelsBytes);
-  if (x.parts.empty() && reads_along_rows(x)) return few_rows_product(x, panels);
+  if (x.parts.empty() && reads_along_rows(x)) {
+    few_rows_product(x, panels);
+    return x.finish_rows(0, x.m);
+  }
   const Index depth = x.parts.empty() ? even_part(x.k, kBlockDepth<T>, 1) : x.k;
   const Index width = even_part(x.n, kPanelsBytes / kPanelBytes / depth * kWidth, kWidth);
   for (Index j0 = 0; j0 < x.n; j0 += width)

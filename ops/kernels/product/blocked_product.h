@@ -33,6 +33,13 @@ struct MatrixProduct {
   // Where parts of k begin, then k: the product is the sum of the parts' products along the tree of part_tree.h, each
   // with the bits that it has alone. Empty: one part. See fits_parts.
   std::span<const std::int64_t> parts{};
+  const Epilogue* epilogue = nullptr;  // of whole rows: ldc == n
+  std::int64_t first_row = 0;          // of C, for the epilogue
+
+  // Runs the epilogue of rows of this product, if there is one.
+  void finish_rows(std::int64_t first, std::int64_t rows) const {
+    if (epilogue != nullptr) epilogue->run((first_row + first) * n, (first_row + first + rows) * n);
+  }
 };
 
 // True if blocked_product supports these parts.

@@ -58,14 +58,13 @@ Pieces pieces_of(Index m, Index n, Index k) {
 
 std::atomic<int> kept_row_bits{0};  // how many live
 
-// Calls body(first row, rows, first column, columns) for each piece. `any`: the bits do not depend on the pieces, so
-// one thread takes all of them at once.
+// Calls body(first row, rows, first column, columns) for each piece, or once.
 template <class F>
-void for_pieces(Index m, Index n, Index k, bool any, F&& body) {
-  const auto [rows, columns] = pieces_of(m, n, k);
+void for_pieces(const Pieces& pieces, bool all_at_once, F&& body) {
+  const Chunks &rows = pieces.rows, &columns = pieces.columns;
   const Index count = rows.count * columns.count;
-  if (count == 1 || (any && !internal::can_split())) return body(Index{0}, m, Index{0}, n);
-  parallel_chunks(Chunks{count, 1, count}, [&, rows = rows, columns = columns](Index piece, Index, Index) {
+  if (count == 1 || all_at_once) return body(Index{0}, rows.items, Index{0}, columns.items);
+  parallel_chunks(Chunks{count, 1, count}, [&](Index piece, Index, Index) {
     const Index r = piece / columns.count, c = piece % columns.count;
     body(rows.begin(r), rows.end(r) - rows.begin(r), columns.begin(c), columns.end(c) - columns.begin(c));
   });
@@ -87,22 +86,55 @@ void scale(Index m, Index n, T beta, T* C, Index ldc) {
   }
 }
 
+// The epilogue of whole rows of a product, of which `row` is the first.
+struct RowEpilogue {
+  const Epilogue* epilogue = nullptr;
+  Index row = 0;
+
+  void run(Index m, Index n) const {
+    if (epilogue != nullptr) epilogue->run(row * n, (row + m) * n);
+  }
+};
+
 // On the calling thread. `blocked`: is_blocked_product of the whole product.
 template <class T>
 void multiply(bool blocked, Trans a, Trans b, Index m, Index n, Index k, T alpha, const T* A, Index lda, const T* B,
-              Index ldb, T beta, T* C, Index ldc) {
+              Index ldb, T beta, T* C, Index ldc, const RowEpilogue& then = {}) {
   if (m == 0 || n == 0) return;
-  if (k == 0) return scale(m, n, beta, C, ldc);
+  if (k == 0) {
+    scale(m, n, beta, C, ldc);
+    return then.run(m, n);
+  }
   const bool without_blas =
       !loaded_blas().refused.empty() || std::max({m, n, k, lda, ldb, ldc}) > std::numeric_limits<int>::max();
   SYNCLINE_CHECK(!without_blas || (alpha == T(1) && (beta == T(0) || beta == T(1))));
-  if (without_blas || blocked) return blocked_product<T>({a, b, m, n, k, A, lda, B, ldb, C, ldc, beta == T(1)});
+  if (without_blas || blocked)
+    return blocked_product<T>({a, b, m, n, k, A, lda, B, ldb, C, ldc, beta == T(1), {}, then.epilogue, then.row});
   // OpenBLAS adds the terms of a small product one after the other, which loses digits of long sums.
   constexpr Index kLongestSum = 4096;
   for (Index at = 0; at < k; at += kLongestSum)
     blas_product(a, b, static_cast<int>(m), static_cast<int>(n), static_cast<int>(std::min(kLongestSum, k - at)), alpha,
                  A + at * (a == Trans::kYes ? lda : 1), static_cast<int>(lda), B + at * (b == Trans::kYes ? 1 : ldb),
                  static_cast<int>(ldb), at == 0 ? beta : T(1), C, static_cast<int>(ldc));
+  then.run(m, n);
+}
+
+// Pieces of whole rows hand these to the epilogue. It follows a product that has other pieces, or one that a single
+// thread computes although there are several.
+template <class T>
+void multiply_pieces(const Epilogue* epilogue, Trans a, Trans b, Index m, Index n, Index k, T alpha, const T* A,
+                     Index lda, const T* B, Index ldb, T beta, T* C, Index ldc) {
+  const bool blocked = is_blocked_product(m, n, k, alpha, beta), threads = internal::can_split();
+  const Pieces pieces = pieces_of(m, n, k);
+  const bool all_at_once = pieces.rows.count * pieces.columns.count == 1 || (blocked && !threads);
+  const bool by_rows = all_at_once ? !threads : pieces.columns.count == 1;
+  // The bits of a blocked product do not depend on its pieces.
+  for_pieces(pieces, all_at_once, [&](Index i, Index height, Index j, Index width) {
+    multiply(blocked, a, b, height, width, k, alpha, a == Trans::kYes ? A + i : A + i * lda, lda,
+             b == Trans::kYes ? B + j * ldb : B + j, ldb, beta, C + i * ldc + j, ldc,
+             {by_rows ? epilogue : nullptr, i});
+  });
+  if (!by_rows) RowEpilogue{epilogue}.run(m, n);
 }
 
 }  // namespace
@@ -116,19 +148,21 @@ void gemm_serial(Trans a, Trans b, Index m, Index n, Index k, T alpha, const T* 
 template <class T>
 void gemm(Trans a, Trans b, Index m, Index n, Index k, T alpha, const T* A, Index lda, const T* B, Index ldb, T beta,
           T* C, Index ldc) {
-  const bool blocked = is_blocked_product(m, n, k, alpha, beta);
-  // The bits of a blocked product do not depend on its pieces.
-  for_pieces(m, n, k, blocked, [&](Index i, Index height, Index j, Index width) {
-    multiply(blocked, a, b, height, width, k, alpha, a == Trans::kYes ? A + i : A + i * lda, lda,
-             b == Trans::kYes ? B + j * ldb : B + j, ldb, beta, C + i * ldc + j, ldc);
-  });
+  multiply_pieces<T>(nullptr, a, b, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
+}
+
+template <class T>
+void gemm_with_epilogue(const Epilogue* epilogue, Trans a, Trans b, Index m, Index n, Index k, const T* A, Index lda,
+                        const T* B, Index ldb, T* C) {
+  multiply_pieces<T>(epilogue, a, b, m, n, k, T(1), A, lda, B, ldb, T(0), C, n);
 }
 
 template <class T>
 void gemm_by_parts(Trans a, Trans b, Index m, Index n, std::span<const Index> parts, const T* A, Index lda, const T* B,
                    Index ldb, T* C, Index ldc) {
   const Index k = parts.back();
-  for_pieces(m, n, k, true, [&](Index i, Index height, Index j, Index width) {
+  const Pieces pieces = pieces_of(m, n, k);
+  for_pieces(pieces, !internal::can_split(), [&](Index i, Index height, Index j, Index width) {
     if (height == 0 || width == 0) return;
     if (k == 0) return scale<T>(height, width, T(0), C + i * ldc + j, ldc);
     blocked_product<T>({a, b, height, width, k, a == Trans::kYes ? A + i : A + i * lda, lda,
@@ -149,6 +183,10 @@ Index gemm_pieces(Index m, Index n, Index k) {
 KeptRowBits::KeptRowBits() { ++kept_row_bits; }
 KeptRowBits::~KeptRowBits() { --kept_row_bits; }
 
+template void gemm_with_epilogue<float>(const Epilogue*, Trans, Trans, Index, Index, Index, const float*, Index,
+                                        const float*, Index, float*);
+template void gemm_with_epilogue<double>(const Epilogue*, Trans, Trans, Index, Index, Index, const double*, Index,
+                                         const double*, Index, double*);
 template void gemm<float>(Trans, Trans, Index, Index, Index, float, const float*, Index, const float*, Index, float,
                           float*, Index);
 template void gemm<double>(Trans, Trans, Index, Index, Index, double, const double*, Index, const double*, Index,

@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <span>
 
+#include "ops/kernels/epilogue.h"
+
 namespace syncline::kernels {
 
 enum class Trans : bool { kNo = false, kYes = true };
@@ -20,6 +22,11 @@ enum class Trans : bool { kNo = false, kYes = true };
 template <class T>
 void gemm(Trans a, Trans b, std::int64_t m, std::int64_t n, std::int64_t k, T alpha, const T* A, std::int64_t lda,
           const T* B, std::int64_t ldb, T beta, T* C, std::int64_t ldc);
+
+// C = op(A) op(B), where ldc is n, followed by the epilogue of C, which may be null. T: float, double.
+template <class T>
+void gemm_with_epilogue(const Epilogue* epilogue, Trans a, Trans b, std::int64_t m, std::int64_t n, std::int64_t k,
+                        const T* A, std::int64_t lda, const T* B, std::int64_t ldb, T* C);
 
 // C = op(A) op(B), where k has parts: parts[i] is the first element of part i, the last one is k. `fits_parts`
 // (blocked_product.h) must be true. The products of the parts are added along the tree of part_tree.h. T: float,

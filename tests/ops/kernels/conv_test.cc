@@ -181,9 +181,9 @@ Results<T> run(const Problem& g, const Case<T>& c, const ConvLoops<T>& loops) {
   const Sizes sizes(g);
   Results<T> r{std::vector<T>(sizes.y, poison), std::vector<T>(sizes.x, poison), std::vector<T>(sizes.w, poison)};
   GuardedScratch forward(loops.forward_scratch_bytes(g));
-  loops.forward(g, c.x.data(), c.w.data(), r.y.data(), forward.data());
+  loops.forward(g, c.x.data(), c.w.data(), r.y.data(), forward.data(), nullptr);
   GuardedScratch input(loops.grad_input_scratch_bytes(g));
-  loops.grad_input(g, c.dy.data(), c.w.data(), r.dx.data(), input.data());
+  loops.grad_input(g, c.dy.data(), c.w.data(), r.dx.data(), input.data(), nullptr);
   GuardedScratch kernel(loops.grad_kernel_scratch_bytes(g));
   loops.grad_kernel(g, c.x.data(), c.dy.data(), r.dw.data(), kernel.data());
   EXPECT_TRUE(forward.intact() && input.intact() && kernel.intact()) << "scratch overrun: " << name(g);
