@@ -103,6 +103,25 @@ TEST(Verify, ReductionsAreAlikeAndComeLast) {
   broken("reduces mul, which it neither computes nor reads", [&](Task& task) { task.nodes[1] = a; });
 }
 
+TEST(Verify, EpiloguesTakeTheKernelsElementsAndLeaveItsOperands) {
+  const Case c;
+  const Expr h = exp(c.x), y = tanh(dot(h, c.y)) + c.x;
+  const auto broken = [&](const char* words, const std::function<void(Schedule&, Task&)>& change) {
+    Schedule s = lay_out_memory(make_programs(assign_memory(epilogues(fuse(list_tasks(c.request({y})))))));
+    Task& task = s.tasks[find(s, [](const Task& t) { return t.epilogue; })];
+    verify(s, "test");
+    change(s, task);
+    expect_broken(s, words);
+  };
+  broken("follows no kernel", [](Schedule& s, Task&) { s.tasks[0].epilogue = true; });
+  broken("follows no kernel", [](Schedule&, Task& task) { task.guards = {{constant(1, DType::kBool), true}}; });
+  broken("supports none", [](Schedule& s, Task&) { s.tasks[1].part_sum = 0; });
+  broken("once", [&](Schedule&, Task& task) { task.reads[0] = c.x; });
+  broken("still reads", [&](Schedule& s, Task& task) { s.memory.put(task.writes[0], s.memory.locate(h, s.local())); });
+  broken("other values may have its memory",
+         [](Schedule& s, Task& task) { s.memory[s.memory.locate(task.writes[0], s.local()).buffer].life.first = 2; });
+}
+
 TEST(Verify, TransfersStartOnceAndAreWaitedForOnce) {
   const Case c;
   const std::vector<Expr> sums{apply<AllReduce>({dot(c.x, c.y)}), apply<AllReduce>({dot(c.y, c.x)})};

@@ -196,13 +196,13 @@ Results<T> run(const Problem& g, const Case<T>& c) {
 }
 
 // Matrix products only.
-Results<float> run_im2col(const Problem& g, const Case<float>& c) {
+ConvLoops<float> im2col_loops() {
   namespace im2col = conv::im2col;
-  return run(g, c,
-             ConvLoops<float>{&im2col::forward_scratch_bytes<float>, &im2col::forward<float>,
-                              &im2col::grad_input_scratch_bytes<float>, &im2col::grad_input<float>,
-                              &im2col::grad_kernel_scratch_bytes<float>, &im2col::grad_kernel<float>});
+  return {&im2col::forward_scratch_bytes<float>,     &im2col::forward<float>,
+          &im2col::grad_input_scratch_bytes<float>,  &im2col::grad_input<float>,
+          &im2col::grad_kernel_scratch_bytes<float>, &im2col::grad_kernel<float>};
 }
+Results<float> run_im2col(const Problem& g, const Case<float>& c) { return run(g, c, im2col_loops()); }
 
 template <class T>
 Results<double> expected(const Problem& g, const Case<T>& c) {
@@ -237,6 +237,33 @@ void check_all(double tolerance) {
 TEST(Conv, FloatEqualsPlainLoops) { check_all<float>(1e-5); }
 
 TEST(Conv, DoubleEqualsPlainLoops) { check_all<double>(1e-13); }
+
+template <class T>
+void check_epilogues(const Problem& g, const Case<T>& c, const ConvLoops<T>& loops) {
+  const Results<T> want = run(g, c, loops);
+  Results<T> got = want;
+  std::fill(got.y.begin(), got.y.end(), std::numeric_limits<T>::quiet_NaN());
+  std::fill(got.dx.begin(), got.dx.end(), std::numeric_limits<T>::quiet_NaN());
+  const CheckedEpilogue<T> of_y(want.y, got.y), of_dx(want.dx, got.dx);
+  GuardedScratch forward(loops.forward_scratch_bytes(g)), input(loops.grad_input_scratch_bytes(g));
+  loops.forward(g, c.x.data(), c.w.data(), got.y.data(), forward.data(), &of_y);
+  loops.grad_input(g, c.dy.data(), c.w.data(), got.dx.data(), input.data(), &of_dx);
+  EXPECT_EQ(of_y.wrong(), 0) << "y of " << name(g);
+  EXPECT_EQ(of_dx.wrong(), 0) << "dx of " << name(g);
+}
+
+TEST(Conv, EpiloguesTakeFinalElementsOnce) {
+  for (const int threads : {1, 2, 4}) {
+    set_thread_count(threads);
+    for (const Problem& g : geometries()) {
+      const Case<float> c(g);
+      check_epilogues(g, c, loops_of<float>(g));
+      if (!g.depthwise) check_epilogues(g, c, im2col_loops());
+      check_epilogues(g, Case<double>(g), loops_of<double>(g));
+    }
+  }
+  set_thread_count(2);
+}
 
 TEST(Conv, FloatWithoutWinogradIsCloser) {
   for (const Problem& g : geometries()) {

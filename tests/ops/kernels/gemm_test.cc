@@ -95,6 +95,34 @@ TEST(Gemm, FloatEqualsPlainLoops) { check_all<float>(2e-6); }
 
 TEST(Gemm, DoubleEqualsPlainLoops) { check_all<double>(1e-14); }
 
+template <class T>
+void check_epilogues() {
+  for (const int threads : {1, 2, 4}) {
+    set_thread_count(threads);
+    for (const Shape& s : kShapes)
+      for (const Trans ta : {Trans::kNo, Trans::kYes})
+        for (const Trans tb : {Trans::kNo, Trans::kYes}) {
+          const Product<T> p(s, ta, tb, 0);
+          const std::vector<T> want = p.run(T(1), T(0));
+          std::vector<T> c = p.c;
+          const CheckedEpilogue<T> epilogue(want, c);
+          gemm_with_epilogue(&epilogue, ta, tb, s.m, s.n, s.k, p.a.data(), p.lda, p.b.data(), p.ldb, c.data());
+          EXPECT_EQ(epilogue.wrong(), 0) << s.m << " " << s.n << " " << s.k << ", " << threads << " threads";
+          c = p.c;
+          gemm_with_epilogue<T>(nullptr, ta, tb, s.m, s.n, s.k, p.a.data(), p.lda, p.b.data(), p.ldb, c.data());
+          EXPECT_TRUE(std::equal(c.begin(), c.end(), want.begin()));
+        }
+  }
+  set_thread_count(2);
+}
+
+TEST(Gemm, EpiloguesTakeFinalElementsOnce) {
+  check_epilogues<float>();
+  check_epilogues<double>();
+  const KeptRowBits kept;
+  check_epilogues<float>();
+}
+
 // Sums of equal terms: one long sum in float32 rounds many additions in the same direction. OpenBLAS's kernels for
 // AVX-512 add the terms of a product of less than a million multiplications so, with errors of 7e-4 in these shapes.
 TEST(Gemm, LongSums) {

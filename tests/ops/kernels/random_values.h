@@ -1,8 +1,9 @@
-// Helpers of the kernel tests: reproducible values, an error measure, scratch memory that detects overruns, a loop over
-// instruction sets.
+// Helpers of the kernel tests: reproducible values, an error measure, an epilogue that checks its kernel, scratch
+// memory that detects overruns, a loop over instruction sets.
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -11,6 +12,7 @@
 #include <random>
 #include <vector>
 
+#include "ops/kernels/epilogue.h"
 #include "ops/kernels/instruction_sets.h"
 
 namespace syncline::kernels {
@@ -36,6 +38,33 @@ double largest_error(const std::vector<T>& got, const std::vector<double>& want)
   }
   return error / scale;
 }
+
+// Finds elements of `out` that are handed over before they have their final bits, twice or not at all. It replaces each
+// one by NaN, which shows that a kernel reads or writes it later.
+template <class T>
+class CheckedEpilogue final : public Epilogue {
+ public:
+  CheckedEpilogue(const std::vector<T>& want, std::vector<T>& out) : want_(want), out_(out), times_(want.size()) {}
+  void run(std::int64_t begin, std::int64_t end) const override {
+    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+      if (std::memcmp(&out_[i], &want_[i], sizeof(T)) != 0) wrong_.fetch_add(1);
+      out_[i] = std::numeric_limits<T>::quiet_NaN();
+      times_[i].fetch_add(1);
+    }
+  }
+  // Elements that were not final, not handed over once, or changed later.
+  std::int64_t wrong() const {
+    std::int64_t count = wrong_.load();
+    for (std::size_t i = 0; i < want_.size(); ++i) count += times_[i].load() != 1 || !std::isnan(out_[i]);
+    return count;
+  }
+
+ private:
+  const std::vector<T>& want_;
+  std::vector<T>& out_;
+  mutable std::atomic<std::int64_t> wrong_ = 0;
+  mutable std::vector<std::atomic<int>> times_;
+};
 
 // 64-byte aligned memory, filled with NaN, followed by a guard. data() is null for 0 bytes.
 class GuardedScratch {
