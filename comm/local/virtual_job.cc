@@ -24,7 +24,7 @@ struct Letter {
   double comes = 0;
 };
 
-// At a time, a rank has something to do, or a letter reaches the link of its receiver.
+// A rank can act, or (if `letter` is set) a letter reaches the link of its receiver.
 struct Event {
   double time = 0;
   std::uint64_t number = 0;  // orders events at the same time
@@ -134,7 +134,7 @@ struct VirtualJob::State {
   }
   int node_of(int rank) const { return node_of_rank[static_cast<std::size_t>(rank)]; }
 
-  // Whether the rank has done something: all that it can at this time.
+  // Does all that the rank can do now. Returns true if it did anything.
   bool advance(std::size_t r) {
     const bool acts = act(r);
     return transfer(r) || acts;
@@ -176,7 +176,7 @@ struct VirtualJob::State {
   std::vector<std::vector<int>> ranks_of_node;
   std::vector<std::unique_ptr<NodeWire>> wires;
   std::vector<Actor> actors;  // of the step
-  double now = 0, begun = 0;  // seconds in this collective; in those before it
+  double now = 0, begun = 0;  // seconds since this collective began; of all earlier ones
   std::uint64_t events_added = 0;
   std::vector<double> out_free, in_free;                            // by node: when its link is free
   std::map<std::tuple<int, int, int>, std::deque<Letter>> letters;  // by sender, receiver, channel

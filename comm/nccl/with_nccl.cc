@@ -44,8 +44,8 @@ class Start {
     } catch (...) {
       wire_.cancel();
       try {
-        wire_.poll(collective);          // `all` is destroyed
-      } catch (const std::exception&) {  // as it must
+        wire_.poll(collective);  // throws after cancel(): then the wire no longer writes to `all`
+      } catch (const std::exception&) {
       }
       throw;
     }

@@ -23,7 +23,7 @@ struct NodeRun {
 struct MeetingRound {
   struct Message {
     int node = 0;
-    NodeRun tells;  // what the sender knows: the run next to the receiver's
+    NodeRun tells;  // the nodes whose values the message has, next to the receiver's run
   };
   std::vector<int> to;
   std::vector<Message> from;

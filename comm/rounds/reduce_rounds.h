@@ -35,7 +35,7 @@ struct ReduceRound {
     int node = 0;
     Range parts;
     bool of_block = false;
-    int block = 0;  // a message that is sent: which of the node's blocks has the sums
+    int block = 0;  // of a message that this node sends: the block whose sums it has
   };
   // Adds up `terms` in this order, into the sums of the node's block `to`. A term is one of the node's blocks, or
   // behind these a received message.

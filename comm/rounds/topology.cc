@@ -79,7 +79,7 @@ int rails_of(const std::vector<std::vector<int>>& nodes) {
   std::map<std::size_t, std::size_t> ranks_on;  // by size of node: the ranks on such nodes
   for (const std::vector<int>& ranks : nodes) ranks_on[ranks.size()] += ranks.size();
   const auto fewer = [](const auto& a, const auto& b) { return a.second < b.second; };
-  return static_cast<int>(std::max_element(ranks_on.rbegin(), ranks_on.rend(), fewer)->first);  // of equals the largest
+  return static_cast<int>(std::max_element(ranks_on.rbegin(), ranks_on.rend(), fewer)->first);  // ties: the larger node
 }
 
 }  // namespace

@@ -109,7 +109,7 @@ bool NodeControl::reached(int l, std::atomic<std::uint64_t> RankControl::*counte
   const bool look = ++missed_[static_cast<std::size_t>(l)] % kLooksAProcess == 0;
   const bool gone = of(l).left.load() != Left::kNo || (look && state_of(l) == ProcessState::kGone);
   if (!gone) return false;
-  if (there()) return true;  // counters that it set before it left count
+  if (there()) return true;  // it may have set the counter just before it left
   fail_without(l, collective);
 }
 

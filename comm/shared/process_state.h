@@ -11,7 +11,7 @@ enum class ProcessState {
   kGone,
 };
 
-// Which process: ids are given again after a process's end, and containers have ids of their own.
+// Identifies a process. An id alone does not: the system reuses ids, and a container has ids of its own.
 struct ProcessName {
   std::uint64_t id = 0;
   std::uint64_t start = 0;  // in the system's ticks since it booted; 0: unknown

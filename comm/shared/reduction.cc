@@ -89,7 +89,7 @@ bool Reduction::progress_all(Run& run) {
   return progress(run, slot_of(run.ended));
 }
 
-// A rank that waits for those of its node goes on with its messages.
+// Waits for the ranks of the node; meanwhile goes on with the messages between nodes.
 auto Reduction::counted(Run& run, std::atomic<std::uint64_t> RankControl::*counter, std::int64_t k) {
   return until([this, &run, counter, k] {
     progress_all(run);
@@ -123,7 +123,7 @@ Steps Reduction::on_node(Run& run) {
   }
 }
 
-// Each rank adds up its own piece, and nobody needs another one.
+// Each rank adds up its own piece only: there is no result to distribute.
 Steps Reduction::scatter_on_node(Run& run) {
   const ReduceChunks& chunks = run.chunks;
   const int local = topology_.local;

@@ -1,8 +1,7 @@
 // The arithmetic of the wire: reductions of several ranks' elements in a given order, and the 16-bit wire formats of
 // float32. Results are bit-identical on every instruction set.
 //
-// Pure functions over the caller's memory. Integers wrap. A NaN is the maximum and the minimum of what it stands
-// among.
+// Pure functions over the caller's memory. Integers wrap. If an element is NaN, the maximum and the minimum are NaN.
 #pragma once
 
 #include <cstdint>

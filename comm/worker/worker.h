@@ -71,8 +71,8 @@ class Wire {
   // Tells the other ranks about the next collective. `collective` stays the same object until it is finished.
   virtual void begin(const Collective& collective) = 0;
   // Goes on with the begun collective without waiting for other ranks, for about a millisecond. Throws CommError if the
-  // ranks disagree, or after cancel(). The caller may free the buffers of an
-  // unfinished collective only after poll has thrown.
+  // ranks disagree, or after cancel(). The caller may free the buffers of an unfinished collective only after poll has
+  // thrown.
   virtual Progress poll(const Collective& collective) = 0;
   // Replaces poll while a wire around this one moves the data of the last collective: answers other ranks.
   virtual void answer() {}
@@ -156,11 +156,11 @@ class Worker {
   void wake();
   void store_error(std::exception_ptr error);
   void throw_if_failed();
-  // A wait() without progress.
+  // The time of a wait() since it last made progress.
   struct Standstill {
     Clock::time_point begin = Clock::now();
-    std::uint64_t moved = ~std::uint64_t{0};  // what the wire had moved at its begin; this value: not yet asked
-    Ticket finished = 0;                      // at its begin
+    std::uint64_t moved = ~std::uint64_t{0};  // what the wire had moved at `begin`; this value: not yet asked
+    Ticket finished = 0;                      // at `begin`
     Clock::duration last_look{0};             // when it last looked for missing ranks
     Clock::duration could_come{0};            // when it last found, at a program's end, that they may come
   };

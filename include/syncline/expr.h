@@ -1,7 +1,7 @@
 // Expr: a handle to one value of the graph. Node: one operation applied to inputs.
 //
 // A graph consists of nodes that point to their inputs; it holds no values but those of constants. Nodes are immutable
-// once built, with one exception: a loop's tape (ops/control/loop.h) grows. A node is freed when no Expr reaches it; no
+// once built, with one exception: a loop's outputs (its residuals) grow. A node is freed when no Expr reaches it; no
 // global owns nodes. Threads may build different graphs at the same time, but only one thread may build a given graph.
 #pragma once
 

@@ -1,5 +1,5 @@
 // Expressions whose construction waits for shapes or sizes. If these are known while the graph is built, the expression
-// is built at once; otherwise a single `deferred` node represents it until a plan makes the graph concrete. A deferred
+// is built at once; otherwise a single `deferred` node represents it until the graph is made concrete. A deferred
 // expression is differentiable with respect to its operands as often as the expression that its rule builds.
 //
 // The expression that a rule builds must depend only on the arguments of the rule.

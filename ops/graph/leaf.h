@@ -22,7 +22,7 @@ struct Placeholder {
   static constexpr auto fields =
       std::tuple{field("dtype", &Attrs::dtype), field("shape", &Attrs::shape), field("key", &Attrs::key)};
   static Meta infer(const Attrs& a, std::span<const Meta>) { return {a.dtype, a.shape}; }
-  static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }  // the plan places feeds
+  static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }  // the strategy places feeds
   static constexpr NoGradient grad{"a placeholder has no inputs"};
 };
 

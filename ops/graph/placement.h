@@ -1,8 +1,8 @@
 // Placement: how the ranks hold a value when they compute one function together.
 //
 // The `place` rule of an op states which placements the op wants for its inputs and which placements its outputs then
-// have. The plan inserts the conversions (take own rows, gather, all-reduce). All placements give the same values, so a
-// rule affects only speed; `gathered` is always correct.
+// have. compile() inserts the conversions (take own rows, gather, all-reduce). All placements give the same values, so
+// a rule affects only speed; `gathered` is always correct.
 #pragma once
 
 #include <span>
@@ -33,7 +33,7 @@ struct Placement {
 
   static constexpr Placement replicated() { return {}; }
   static constexpr Placement split(int axis, Rows rows = kBatch) { return {kSplit, axis, rows}; }
-  // Replicated, and computed by rows of a variable.
+  // Whole on every rank, after each rank has computed its rows of a variable.
   static constexpr Placement gathered_rows() { return {kReplicated, 0, kEvenly}; }
   static constexpr Placement partial() { return {kPartial, 0}; }
   static constexpr Placement largest() { return {kLargest, 0}; }
@@ -41,11 +41,11 @@ struct Placement {
   bool is_replicated() const { return kind == kReplicated; }
   bool is_split() const { return kind == kSplit; }
   bool is_split(int along) const { return kind == kSplit && axis == along; }
-  // A part of a variable, whatever the batch.
+  // A part of a variable: its size does not depend on the batch.
   bool is_part_of_variable() const { return is_split() && rows != kBatch; }
   bool is_by_rows_of_variable() const { return rows != kBatch; }
   bool is_partial() const { return kind == kPartial; }
-  // Reduced at once: no op has such an operand.
+  // A maximum or minimum over ranks. The placer reduces it at once, so no op has such an operand.
   bool is_extreme() const { return kind == kLargest || kind == kSmallest; }
   friend bool operator==(const Placement&, const Placement&) = default;
 };

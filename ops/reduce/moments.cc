@@ -98,7 +98,7 @@ void add_moments(const void* raw, std::int64_t m, std::int64_t w, std::int64_t s
   const float* x = static_cast<const float*>(raw);
   auto* acc = static_cast<MomentSums*>(raw_acc);
   if (stride == w && is_narrow(whole, w)) return add_narrow_rows(x, m, w, acc);
-  // In parts as a caller may make them, each of which is added up first.
+  // By the units in which callers may divide the rows: each unit is added up first, so the bits are the same.
   for (const std::int64_t unit = moments_unit(whole, stride); m > 0; m -= unit, x += unit * stride)
     add_rows(x, std::min(m, unit), w, stride, acc);
 }

@@ -129,7 +129,7 @@ class TrainingState:
 
     def begin_epochs(self):
         """To be called at the beginning of the first epoch, or at the end of the training if it has no epoch."""
-        if self._to_replay:  # what they were within the epoch, and not what on_epoch_begin made of them
+        if self._to_replay:  # the saved states, which replace those that on_epoch_begin has set
             self._set_callbacks()
             self._set_variables()
             self._model.train_function.set_random_ops(self._resumed["random_ops"])

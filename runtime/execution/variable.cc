@@ -52,7 +52,7 @@ void VariableState::unshare() {
                 "a part of it only; use it in that job's session");
   value_ = value_.copy();
   shared_.reset();
-  changed_ = true;  // the ranks may change it apart from each other
+  changed_ = true;  // each rank may set another value
 }
 
 VariableState& Variable::state() const { return *leaf_.attrs<VariableLeaf::Attrs>().state; }

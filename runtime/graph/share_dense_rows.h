@@ -1,4 +1,4 @@
-// A rewrite of a whole plan: if one user needs a table's gradient dense (the square in Adam's second moment), users
+// A rewrite of a whole graph: if one user needs a table's gradient dense (the square in Adam's second moment), users
 // that pass over the whole table anyway (the first moment's decay) take the dense gradient too. This saves a pass over
 // the rows. ops/linalg/rows.cc has the rewrites of single ops.
 #pragma once

@@ -1,6 +1,7 @@
-// A rewrite of a whole plan, for the gradients of normalizations that a program composes of mean and square: sum(dy * scale + (x - mean(x)) * k) becomes
-// sum(dy) * scale if the plan computes sum(dy) in any case, as the gradient of beta. x - mean(x) sums to 0; scale and k
-// are constant along the summed axes. This saves a pass over the activation, and a sum over ranks.
+// A rewrite of a whole graph, for the gradients of normalizations that a program composes of mean and square:
+// sum(dy * scale + (x - mean(x)) * k) becomes sum(dy) * scale if the graph has sum(dy) in any case, as the gradient of
+// beta. x - mean(x) sums to 0; scale and k are constant along the summed axes. This saves a pass over the activation,
+// and a sum over ranks.
 //
 // Other sums stay: the sums of two large terms lose the digits of their difference.
 #pragma once

@@ -54,8 +54,8 @@ class Recomputer {
       if (operand.writer != kNoTask && !operand.root && operand.last(0) < use.readers.back())
         longer += bytes_of(local_.resolve(read).base);
     }
-    // A write, as long as two reads, and a read for each reader become `more` bytes and each reader's additions.
-    // Operands that live longer take the value's memory.
+    // Saved: a write, which costs two reads, and a read for each reader. Added: `more` bytes and each reader's
+    // additions. The memory of operands that live longer replaces the value's.
     const std::int64_t bytes = bytes_of(value), readers = std::ssize(use.readers);
     const std::int64_t little = bytes / 2;  // broadcast operands
     const std::int64_t again = readers * additions(part) * bytes / 4;
@@ -107,7 +107,7 @@ class Recomputer {
   void repeat(Task& from, const Expr& value, const Task& part) {
     for (const int reader : uses_.of(value).readers) {
       Task& task = tasks_[static_cast<std::size_t>(reader)];
-      // In front, also those that it has: its other nodes may need them.
+      // All nodes of the part come first, also those that the task has: its later nodes may read them.
       std::erase_if(task.nodes, [&](const Expr& node) { return contains(part.nodes, node); });
       task.nodes.insert(task.nodes.begin(), part.nodes.begin(), part.nodes.end());
       for (const Expr& read : part.reads) add_once(read, task.reads);

@@ -76,9 +76,9 @@ class Placer {
     return graph;
   }
 
-  // For each value that was reduced, adds the value to reduce early instead, so that all users share one sum: its
-  // smallest linear ancestor, a single partial operand that is not larger, so that the nodes behind it can be one fused
-  // pass. Returns true if `early` has grown.
+  // For each value that was reduced, adds the value to reduce early instead: the first partial value on the chain of
+  // linear ops to it that is not larger. Then all users share one sum, and the nodes behind it can be one fused pass.
+  // Returns true if `early` has grown.
   bool add_wanted_whole(ValueSet& early) const {
     bool grown = false;
     for (Expr value : summed_) {

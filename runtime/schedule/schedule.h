@@ -73,13 +73,13 @@ struct Task {
   std::vector<Expr> passing{};        // kLoop: stacks that only `products` read (passes/fold_products.cc)
   int transfer = -1;                  // kAllReduce, kReduceScatter, kAllGather, kWait: number that links start and wait
   bool bucketed = false;              // kAllReduce, kReduceScatter: may wait in a bucket
-  bool late = false;                  // depends on a transfer that may wait until the end of the step (passes/order.cc)
-  Guards guards{};                    // runs only if all of them hold
-  int body = -1;                      // kLoop: index in Schedule::bodies
-  int scratch = -1;                   // kKernel, kReduce, kLoop: its scratch buffer
-  int part_sum = -1;                  // kKernel: index in Schedule::part_sums
-  RowParts parts{};                   // kKernel, kReduce: of ops that add the parts themselves
-  int program = -1;                   // kFused, kReduce: index in Schedule::programs
+  bool late = false;      // depends on a transfer that may wait until the end of the step (transfers/coalesce.cc)
+  Guards guards{};        // runs only if all of them hold
+  int body = -1;          // kLoop: index in Schedule::bodies
+  int scratch = -1;       // kKernel, kReduce, kLoop: its scratch buffer
+  int part_sum = -1;      // kKernel: index in Schedule::part_sums
+  RowParts parts{};       // kKernel, kReduce: of ops that add the parts themselves
+  int program = -1;       // kFused, kReduce: index in Schedule::programs
   bool in_place = false;  // kAllGather, kReduceScatter: readers read each rank's rows, or add the ranks' terms, in the
                           // ranks' memory (passes/transfers/lease.cc)
   bool epilogue = false;  // kFused: runs within the kernel before it, whose value it reads (passes/epilogues.cc)

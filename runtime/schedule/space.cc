@@ -26,7 +26,8 @@ bool can_take_program(const Task& task, const LocalView& local) {
   if (task.kind != Task::kKernel || task.nodes[0].op().run_program == nullptr) return false;
   const Node& node = task.nodes[0].node();
   if (local.resolve(node.inputs[0]).base.is<Fill>()) return false;  // programs take a fill as one number
-  // A rank that has one element of the split axis drops it and merges its neighbours: its rows could become too wide.
+  // On a rank with one element of a split inner axis, the reduction would merge the axes beside it, and its rows could
+  // become too wide for a program.
   const Placement at = local.placement(node.inputs[0]);
   return (!at.is_split() || at.is_split(0)) && node.op->takes_program(node.attrs.get(), node.inputs[0].meta());
 }

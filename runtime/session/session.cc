@@ -60,7 +60,7 @@ std::uint64_t Session::next_generation() {
 }
 
 void Session::distribute(OwnedStrategy strategy) {
-  std::unique_ptr<Faults> faults = std::move(faults_);  // undistribute() resets faults_, but these are the new rank's
+  std::unique_ptr<Faults> faults = std::move(faults_);  // undistribute() would clear the new rank's faults
   undistribute();
   faults_ = std::move(faults);
   strategy_ = std::move(strategy);

@@ -56,9 +56,9 @@ std::chrono::seconds longest_save(const SavedModel& model) {
   return std::chrono::seconds(bytes / 20'000'000);
 }
 
-// The lowest living rank saves. The other ranks wait until it has left: their exit would make mpirun kill it. It may
-// also hang, or be on another node; then they wait while a checkpoint is being written, the one under way and the last
-// one. (After a death mpirun kills the remaining ranks after two seconds.)
+// The lowest living rank of rank 0's node saves. The other ranks wait until it has left, because their exit would make
+// mpirun kill it. If it hangs, or is on another node, they wait as long as checkpoints are being written: at most two.
+// (After a death mpirun kills the remaining ranks after two seconds.)
 void wait_for_survivor(const comm::Communicator& wire, const io::CheckpointFolder& folder, const SavedModel& model) {
   const auto begun = std::chrono::steady_clock::now();
   auto now = begun, saving = begun;

@@ -2,8 +2,8 @@
 // to requeue it. docs/jobs.md lists the fields.
 //
 // Rank 0 writes the file, or, when ranks end, one that still runs or the one with the error. Each write replaces the
-// whole file; on a full disk it overwrites the text in place. Writers of a node exclude each other by flock on the folder; those
-// of other nodes too, where the file system has such locks.
+// whole file; on a full disk it overwrites the text in place. Writers of a node exclude each other by flock on the
+// folder; those of other nodes too, where the file system has such locks.
 #pragma once
 
 #include <optional>

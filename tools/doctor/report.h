@@ -36,8 +36,8 @@ struct Diagnosis {
 };
 
 // Merges equal findings of several ranks into one line. Versions that differ are an error, and instruction sets unless
-// a rank asks for common ones; more threads than processors
-// on a host are a warning. `reports` are those of all ranks, in order.
+// a rank asks for common ones; more threads than processors on a host are a warning. `reports` are those of all ranks,
+// in order.
 Diagnosis diagnose(std::span<const RankReport> reports);
 
 }  // namespace syncline::tools

@@ -165,13 +165,14 @@ Variable eye(T size, VariableOptions options = {}) {
 // every rank must call it, and throws std::bad_alloc on all ranks if one has too little memory.
 Array get_value(const Variable& x);
 std::vector<Array> batch_get_value(std::span<const Variable> variables);
-// As above. Ranks that read such variables for different purposes, as the name of a file, throw DisagreementError.
+// The same. `purpose`: what the values are for, as a file's name. Ranks with different purposes throw
+// DisagreementError.
 std::vector<Array> batch_get_value(std::span<const Variable> variables, std::string_view purpose);
 // Gathers the values of those variables that are split between nodes. get_value on a rank with `keep` then needs no
 // other rank, until the variable changes or release_values. Collective: with the same variables on every rank. Throws
 // std::bad_alloc on all ranks if one has too little memory.
 void hold_values(std::span<const Variable> variables, bool keep);
-// As above, where a rank keeps the values of some of the variables: those with keep[i].
+// The same; this rank keeps the values of the variables with keep[i].
 void hold_values(std::span<const Variable> variables, const std::vector<bool>& keep);
 void release_values(std::span<const Variable> variables);
 // Throws ShapeError or DTypeError if the value does not fit; then nothing changes.

@@ -172,7 +172,7 @@ class Fuser {
   // operand of one element a row as a number.
   void choose_block() {
     const std::size_t bytes = widest();
-    std::int64_t run = 0;  // of those that the block divides
+    std::int64_t run = 0;  // the common divisor of the runs that the block divides
     auto meet = [&](const Input& place) {
       const std::int64_t common = std::gcd(run, place.dims.back());
       if (block_within(common, bytes) > 0) run = common;
@@ -202,7 +202,7 @@ class Fuser {
     return describe(spec_.nodes[part.node].out, part.view, spec_.space);
   }
 
-  // Several nodes, or one that reads an operand of one element a row.
+  // True for several nodes, or for one that reads an operand with one element a row.
   bool runs_as_chain(int first, int count) const {
     const FusedNode& node = spec_.nodes[first];
     return count > 1 ||

@@ -12,7 +12,7 @@ namespace {
 
 // Bytes of sums that travel together: about what a link carries during its latency.
 constexpr std::int64_t kSmallSums = 64 << 10;
-// A sum joins others only if at most this many tasks over more data than that must then run earlier.
+// A sum joins others only if at most this many tasks over more data than kSmallSums must then run earlier.
 constexpr int kMostEarlier = 4;
 constexpr std::size_t kMostTasksEarlier = 64;
 
@@ -208,7 +208,7 @@ class Coalescer {
       if (moved_[t] || needed[t] || is_small_[t]) continue;
       if (is_fixed(t)) break;
       found[t] = true;
-      const bool waits = tasks_[t].bucketed || tasks_[t].late;  // and moves anyway
+      const bool waits = tasks_[t].bucketed || tasks_[t].late;  // and runs at the end of the step in any case
       if (!waits && is_large(t)) break;
     }
     return found;
