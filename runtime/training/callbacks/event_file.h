@@ -2,7 +2,7 @@
 // process: events.out.tfevents.<seconds>.<host>.<process>. TensorBoard reads all files of a folder, in the order of
 // their names, as one run, and sibling folders as runs to compare.
 //
-// The format is TFRecord frames around protobuf messages. Scalars need few of them; docs/design.md says why this
+// The format is TFRecord frames around protobuf messages. Scalars need few of them; docs/libraries.md says why this
 // file encodes them by hand. Values are stored as float32.
 //
 // Events are buffered until flush(). For one thread.
