@@ -86,6 +86,14 @@ TEST(Verify, WhatIsReadWasWritten) {
   expect_broken(s, "reads all_reduce before it is written");
 }
 
+TEST(Verify, GuardsWereWritten) {
+  const Case c;
+  const Expr condition = any(greater(c.x, c.y));
+  Schedule s = c.listed({tanh(c.x), condition});
+  s.tasks[task_of(s, "tanh")].guards = {{condition, true}};
+  expect_broken(s, "reads any before it is written");
+}
+
 TEST(Verify, ReductionsAreAlikeAndComeLast) {
   const Case c;
   const Expr a = exp(c.x), b = a * c.y, column = sum(b, {0}), other = sum(a, {0}), row = sum(b, {1});
@@ -101,6 +109,15 @@ TEST(Verify, ReductionsAreAlikeAndComeLast) {
   broken("does not write its reductions last", [](Task& task) { std::swap(task.writes[0], task.writes[2]); });
   broken("has reductions that differ", [&](Task& task) { task.nodes[3] = task.writes[2] = row; });
   broken("reduces mul, which it neither computes nor reads", [&](Task& task) { task.nodes[1] = a; });
+  broken("has 5 reductions", [&](Task& task) {
+    task.nodes.insert(task.nodes.end(), 3, other);
+    task.writes.insert(task.writes.end(), 3, other);
+  });
+  const Expr few = fed({2, 4}), of_few = sum(few, {0});
+  broken("of another space", [&](Task& task) {
+    task.reads.push_back(few);
+    task.nodes[2] = task.writes[1] = of_few;
+  });
 }
 
 TEST(Verify, EpiloguesTakeTheKernelsElementsAndLeaveItsOperands) {
