@@ -194,7 +194,9 @@ struct ConvForward {
     const auto g = of_all(k.slice.size, geometry(a, k.in_shape(0), k.in_shape(1), k.out_shape()));
     if (k.out_shape().size() == 0) return;
     with_floating(k.out_dtype(), [&]<class T>(T) {
-      Kind::template loops<T>().forward(g, k.input<T>(0), k.input<T>(1), k.output<T>(), k.scratch, k.epilogue);
+      kernels::run_with_epilogue(k.epilogue, k.out_shape().size(), [&](const kernels::Epilogue* epilogue) {
+        Kind::template loops<T>().forward(g, k.input<T>(0), k.input<T>(1), k.output<T>(), k.scratch, epilogue);
+      });
     });
   }
   static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy) {
@@ -234,13 +236,16 @@ struct ConvGradInput {
   }
   static void run(const Attrs& a, const KernelArgs& k) {
     const auto g = of_all(k.slice.size, geometry(a, k.out_shape(), k.in_shape(0), k.in_shape(1)));
+    if (k.out_shape().size() == 0) return;
     with_floating(k.out_dtype(), [&]<class T>(T) {
-      if (k.out_shape().size() == 0) return;
-      if (k.in_shape(1).size() > 0)
-        return Kind::template loops<T>().grad_input(g, k.input<T>(1), k.input<T>(0), k.output<T>(), k.scratch,
-                                                    k.epilogue);
-      std::fill_n(k.output<T>(), k.out_shape().size(), T{});
-      if (k.epilogue != nullptr) k.epilogue->run(0, k.out_shape().size());
+      if (k.in_shape(1).size() == 0) {
+        std::fill_n(k.output<T>(), k.out_shape().size(), T{});
+        if (k.epilogue != nullptr) k.epilogue->run(0, k.out_shape().size());
+        return;
+      }
+      kernels::run_with_epilogue(k.epilogue, k.out_shape().size(), [&](const kernels::Epilogue* epilogue) {
+        Kind::template loops<T>().grad_input(g, k.input<T>(1), k.input<T>(0), k.output<T>(), k.scratch, epilogue);
+      });
     });
   }
   static std::vector<Expr> grad(const Attrs& a, const Expr& dx, const Expr& g) {

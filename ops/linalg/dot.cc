@@ -66,7 +66,9 @@ struct Dot {
     with_number(k.out_dtype(), [&]<class T>(T) {
       const T *x = k.input<T>(0), *y = k.input<T>(1);
       if constexpr (std::is_floating_point_v<T>)
-        kernels::gemm_with_epilogue(k.epilogue, Trans::kNo, of_w, rows, n, inner, x, inner, y, w[1], k.output<T>());
+        kernels::run_with_epilogue(k.epilogue, rows * n, [&](const kernels::Epilogue* epilogue) {
+          kernels::gemm_with_epilogue(epilogue, Trans::kNo, of_w, rows, n, inner, x, inner, y, w[1], k.output<T>());
+        });
       else kernels::gemm<T>(Trans::kNo, of_w, rows, n, inner, T(1), x, inner, y, w[1], T(0), k.output<T>(), n);
     });
   }

@@ -89,7 +89,7 @@ struct Workspace {
 };
 
 // The output of tiles [begin, end): lines of pixels within each row of tiles.
-void finish_tiles(const Tiling& output, Index begin, Index end, const Epilogue& epilogue) {
+void finish_tiles(const Tiling& output, Index begin, Index end, JoinedRanges& epilogue) {
   for (Index tile = begin; tile < end;) {
     const Index row = tile / output.columns, image = row / output.rows, column = tile % output.columns;
     const Index next = std::min(end, (row + 1) * output.columns);
@@ -98,9 +98,9 @@ void finish_tiles(const Tiling& output, Index begin, Index end, const Epilogue& 
     const auto at = [&](Index y, Index x) {
       return ((image * output.height + y) * output.width + x) * output.channels;
     };
-    if (right - left == output.width) epilogue.run(at(top, 0), at(bottom, 0));
+    if (right - left == output.width) epilogue.add(at(top, 0), at(bottom, 0));
     else
-      for (Index y = top; y < bottom; ++y) epilogue.run(at(y, left), at(y, right));
+      for (Index y = top; y < bottom; ++y) epilogue.add(at(y, left), at(y, right));
     tile = next;
   }
 }
@@ -119,7 +119,10 @@ void convolve(const Pass& p, const Chunks& slots, const float* x, const float* k
                     work.output.data + plane * p.out_stride, p.out_pitch);
       }
       kernels::winograd::transform_output(p.output, work.output, begin, end, y, work.patch);
-      if (epilogue != nullptr) finish_tiles(p.output, begin, end, *epilogue);
+      if (epilogue == nullptr) continue;
+      JoinedRanges finished(*epilogue);
+      finish_tiles(p.output, begin, end, finished);
+      finished.flush();
     }
   });
 }

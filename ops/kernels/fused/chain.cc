@@ -77,13 +77,15 @@ struct Chain_div {
 struct Chain_maximum {
   template <class D, class V>
   HWY_INLINE HWY_ATTR V operator()(D, V x, V y) const {
-    return hn::IfThenElse(hn::Or(hn::Gt(x, y), hn::IsNaN(x)), x, y);
+    if constexpr (HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR) return hn::IfThenElse(hn::IsNaN(x), x, hn::Max(x, y));
+    else return hn::IfThenElse(hn::Or(hn::Gt(x, y), hn::IsNaN(x)), x, y);
   }
 };
 struct Chain_minimum {
   template <class D, class V>
   HWY_INLINE HWY_ATTR V operator()(D, V x, V y) const {
-    return hn::IfThenElse(hn::Or(hn::Lt(x, y), hn::IsNaN(x)), x, y);
+    if constexpr (HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR) return hn::IfThenElse(hn::IsNaN(x), x, hn::Min(x, y));
+    else return hn::IfThenElse(hn::Or(hn::Lt(x, y), hn::IsNaN(x)), x, y);
   }
 };
 struct Chain_neg {
@@ -101,7 +103,9 @@ struct Chain_square {
 struct Chain_relu {
   template <class D, class V>
   HWY_INLINE HWY_ATTR V operator()(D d, V x) const {
-    return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x);
+    if constexpr (HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR)
+      return hn::Max(hn::Zero(d), x);  // the second one, if equal or NaN
+    else return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x);
   }
 };
 #define SYNCLINE_CHAIN_MASK(name, Compare)                  \

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <type_traits>
+#include <utility>
 
 #include "ops/kernels/part_tree.h"
 #include "syncline/array.h"
@@ -38,7 +39,6 @@ constexpr Index kPanelsBytes = Index{3} << 19, kScratchBytes = Index{2} << 20;
 constexpr Index kSumsBytes = Index{24} << 10;      // of a few rows: they stay in the first-level cache
 constexpr Index kLargeBytes = Index{16} << 20;     // of a matrix that no cache keeps
 constexpr Index kPackedBytes = kBlockRows * 1536;  // of rows of A
-constexpr Index kFinishedBytes = 128 << 10;        // of rows of C: in the second-level cache beside A and B
 static_assert(kRowsMultiple % kTileRows == 0);
 static_assert(kPanelsBytes + kPackedBytes <= kScratchBytes);
 static_assert(kRowsMultiple * kMostDepthOfParts * Index{sizeof(double)} <= kPackedBytes);
@@ -230,9 +230,10 @@ HWY_ATTR void block_product(const MatrixProduct<T>& x, Index p0, Index depth, In
   constexpr Index kWidth = kPanelColumns<T>;
   const bool add = x.add || p0 > 0;
   const Index fitting = kPackedBytes / (depth * static_cast<Index>(sizeof(T))) / kRowsMultiple * kRowsMultiple;
-  Index most = std::min(kBlockRows, fitting);
-  const Index finished = kFinishedBytes / (x.n * static_cast<Index>(sizeof(T))) / kRowsMultiple * kRowsMultiple;
-  if (x.epilogue != nullptr) most = std::min(most, std::max(finished, 2 * kRowsMultiple));
+  const Index finished = kEpilogueElements / x.n / kRowsMultiple * kRowsMultiple;
+  Index most = std::min(kBlockRows, fitting), unfinished = 0;
+  if (x.epilogue != nullptr && depth * x.n <= kEpilogueElements)  // B stays in the cache beside C
+    most = std::min(most, std::max(finished, 2 * kRowsMultiple));
   const Index block = even_part(x.m, most, kRowsMultiple);
   const bool keep = block < x.m, few = x.m <= 2 * kTileRows, narrow = x.n <= 2 * kWidth;
   for (Index i0 = 0; i0 < x.m; i0 += block) {
@@ -256,7 +257,8 @@ HWY_ATTR void block_product(const MatrixProduct<T>& x, Index p0, Index depth, In
       if (x.a == Trans::kYes) panel_times_rows<true>(A, rows, depth, x.parts, panel, C, x.ldc, columns, add, next);
       else panel_times_rows<false>(A, rows, depth, x.parts, panel, C, x.ldc, columns, add, next);
     }
-    if (p0 + depth == x.k && j0 + width == x.n) x.finish_rows(i0, rows);
+    if (p0 + depth < x.k || j0 + width < x.n || (i0 + rows < x.m && i0 + rows - unfinished < finished)) continue;
+    x.finish_rows(std::exchange(unfinished, i0 + rows), i0 + rows);
   }
 }
 
@@ -356,9 +358,6 @@ HWY_EXPORT(product_float);
 HWY_EXPORT(product_double);
 HWY_EXPORT(vector_bytes);
 
-void run(const MatrixProduct<float>& x, std::byte* memory) { HWY_DYNAMIC_DISPATCH(product_float)(x, memory); }
-void run(const MatrixProduct<double>& x, std::byte* memory) { HWY_DYNAMIC_DISPATCH(product_double)(x, memory); }
-
 }  // namespace
 
 bool blocked_product_pays(std::int64_t m, std::int64_t n, std::int64_t k, bool wide_blas) {
@@ -389,7 +388,8 @@ bool has_wide_vectors() { return HWY_DYNAMIC_DISPATCH(vector_bytes)() == 64; }
 template <class T>
 void blocked_product(const MatrixProduct<T>& product) {
   thread_local Array memory(DType::kUint8, Shape{std::int64_t{2} << 20});
-  run(product, memory.raw());
+  if constexpr (sizeof(T) == sizeof(float)) HWY_DYNAMIC_DISPATCH(product_float)(product, memory.raw());
+  else HWY_DYNAMIC_DISPATCH(product_double)(product, memory.raw());
 }
 
 template void blocked_product<float>(const MatrixProduct<float>&);

@@ -36,9 +36,9 @@ struct MatrixProduct {
   const Epilogue* epilogue = nullptr;  // of whole rows: ldc == n
   std::int64_t first_row = 0;          // of C, for the epilogue
 
-  // Runs the epilogue of rows of this product, if there is one.
-  void finish_rows(std::int64_t first, std::int64_t rows) const {
-    if (epilogue != nullptr) epilogue->run((first_row + first) * n, (first_row + first + rows) * n);
+  // Runs the epilogue of rows [begin, end) of this product, if there is one.
+  void finish_rows(std::int64_t begin, std::int64_t end) const {
+    if (epilogue != nullptr) epilogue->run((first_row + begin) * n, (first_row + end) * n);
   }
 };
 
