@@ -26,7 +26,7 @@ constexpr std::int64_t kMostDepthOfParts = 1024, kMostParts = 1024, kMostSumsKep
 #include <hwy/foreach_target.h>  // includes this file once a target
 #include <hwy/highway.h>
 
-#include "ops/kernels/copy/transpose_square.h"
+#include "ops/kernels/product/pack-inl.h"
 #include "ops/kernels/product/product_tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -39,6 +39,8 @@ constexpr Index kPanelsBytes = Index{3} << 19, kScratchBytes = Index{2} << 20;
 constexpr Index kSumsBytes = Index{24} << 10;      // of a few rows: they stay in the first-level cache
 constexpr Index kLargeBytes = Index{16} << 20;     // of a matrix that no cache keeps
 constexpr Index kPackedBytes = kBlockRows * 1536;  // of rows of A
+constexpr Index kShortBytes = Index{8} << 10;      // of a B that leaves room for rows of C in the first-level cache
+constexpr Index kStepsAhead = 96, kMostTilesAhead = 6;  // of k, while memory sends a line; tiles to prefetch C for
 static_assert(kRowsMultiple % kTileRows == 0);
 static_assert(kPanelsBytes + kPackedBytes <= kScratchBytes);
 static_assert(kRowsMultiple * kMostDepthOfParts * Index{sizeof(double)} <= kPackedBytes);
@@ -48,41 +50,6 @@ static_assert(kPanelBytes * kMostDepthOfParts <= kPanelsBytes);
 HWY_INLINE Index even_part(Index length, Index most, Index multiple) {
   const Index parts = (length + most - 1) / most;
   return ((length + parts - 1) / parts + multiple - 1) / multiple * multiple;
-}
-
-// Packs rows [p0, p0 + depth) of columns [j0, j0 + columns) of op(B), at most one panel.
-template <class T>
-HWY_ATTR void pack_panel(const MatrixProduct<T>& x, Index p0, Index depth, Index j0, Index columns, T* to) {
-  constexpr Index kWidth = kPanelColumns<T>;
-  if (columns < kWidth) std::fill_n(to, depth * kWidth, T(0));
-  if (x.b == Trans::kYes) {
-    const T* from = x.B + j0 * x.ldb + p0;
-    Index p = 0;
-    if constexpr (sizeof(T) == sizeof(std::uint32_t)) {
-      const auto* words = reinterpret_cast<const std::uint32_t*>(from);
-      const Index whole = columns / kSquare * kSquare;
-      for (; whole > 0 && p + kSquare <= depth; p += kSquare) {
-        transpose_squares(words + p, x.ldb, reinterpret_cast<std::uint32_t*>(to + p * kWidth), kWidth, whole / kSquare,
-                          false);
-        for (Index c = whole; c < columns; ++c)
-          for (Index q = p; q < p + kSquare; ++q) to[q * kWidth + c] = from[c * x.ldb + q];
-      }
-    }
-    constexpr Index kRun = 16;  // elements of a row at a time: the written block stays in the first-level cache
-    for (; p < depth; p += kRun)
-      for (Index c = 0; c < columns; ++c)
-        for (Index q = p; q < std::min(p + kRun, depth); ++q) to[q * kWidth + c] = from[c * x.ldb + q];
-    return;
-  }
-  const T* from = x.B + p0 * x.ldb + j0;
-  if (columns < kWidth) {
-    for (Index p = 0; p < depth; ++p) std::copy_n(from + p * x.ldb, columns, to + p * kWidth);
-    return;
-  }
-  const hn::ScalableTag<T> d;
-  const auto lanes = static_cast<Index>(hn::Lanes(d));
-  for (Index p = 0; p < depth; ++p)
-    for (Index c = 0; c < kWidth; c += lanes) hn::Store(hn::LoadU(d, from + p * x.ldb + c), d, to + p * kWidth + c);
 }
 
 // The next part of B to pack, if the rows of B are stored. Its prefetch is interleaved with the products.
@@ -98,35 +65,6 @@ struct NextPanel {
     }
   }
 };
-
-// Copies kTileRows elements by whole vectors, which may read and write up to two more. So another column must follow
-// `from` in A, and the copy of that column must follow: it overwrites them. Not for the last column.
-template <class T>
-HWY_INLINE void copy_tile_column(const T* from, T* to) {
-  const hn::CappedTag<T, 8> d;
-  const auto lanes = static_cast<Index>(hn::Lanes(d));
-#pragma GCC unroll 8
-  for (Index r = 0; r < kTileRows; r += lanes) hn::StoreU(hn::LoadU(d, from + r), d, to + r);
-}
-
-// Packs rows [i0, i0 + rows) of op(A), whose columns are stored: tile by tile, kTileRows elements per column.
-template <class T>
-HWY_ATTR void pack_rows(const MatrixProduct<T>& x, Index p0, Index depth, Index i0, Index rows, T* to) {
-  constexpr Index kRun = 8;  // columns at a time: both sides stay in the first-level cache
-  const Index whole = rows / kTileRows * kTileRows;
-  const T* from = x.A + p0 * x.lda + i0;
-  for (Index first = 0; first < depth; first += kRun) {
-    const Index last = std::min(first + kRun, depth);
-    for (Index i = 0; i < whole; i += kTileRows)
-      for (Index p = first; p < last; ++p) {
-        T* tile = to + i * depth + p * kTileRows;
-        if (p + 1 < depth) copy_tile_column(from + p * x.lda + i, tile);
-        else std::copy_n(from + p * x.lda + i, kTileRows, tile);
-      }
-    for (Index p = first; p < last; ++p)
-      for (Index i = whole; i < rows; ++i) to[whole * depth + p * kTileRows + i - whole] = from[p * x.lda + i];
-  }
-}
 
 // Rows of A: the first tile, and the distance per row, such that row i (a multiple of kTileRows) starts at i *
 // distance.
@@ -196,7 +134,7 @@ template <bool kColumns, class T>
 HWY_ATTR void panel_times_rows(const BlockRows<T>& A, Index rows, Index depth, std::span<const Index> parts,
                                const TilePanel<T>& panel, T* C, Index ldc, Index columns, bool add,
                                const NextPanel<T>& next) {
-  const Index width = tile_columns<T>();
+  const Index width = tile_columns<T>(), ahead = std::min(kMostTilesAhead, kStepsAhead / depth) * kTileRows;
   for (Index i = 0; i < rows; i += kTileRows) {
     const Index count = std::min<Index>(kTileRows, rows - i);
     next.fetch(next.depth * i / rows, next.depth * (i + count) / rows);
@@ -204,7 +142,7 @@ HWY_ATTR void panel_times_rows(const BlockRows<T>& A, Index rows, Index depth, s
     const auto times = [&](auto vectors, Index c) {
       constexpr int kVectors = decltype(vectors)::value;
       const TilePanel<T> part{panel.at + c, panel.row_step};
-      const TileOut<T> to{C + i * ldc + c, ldc, columns - c, add};
+      const TileOut<T> to{C + i * ldc + c, ldc, columns - c, add, ahead};
       with_rows<kTileRows>(count, [&](auto tile_rows) {
         constexpr int kRows = decltype(tile_rows)::value;
         constexpr bool kWhole = kRows == kTileRows && kVectors == 2;
@@ -234,6 +172,9 @@ HWY_ATTR void block_product(const MatrixProduct<T>& x, Index p0, Index depth, In
   Index most = std::min(kBlockRows, fitting), unfinished = 0;
   if (x.epilogue != nullptr && depth * x.n <= kEpilogueElements)  // B stays in the cache beside C
     most = std::min(most, std::max(finished, 2 * kRowsMultiple));
+  // C in memory order: its lines come faster.
+  if (x.a == Trans::kNo && depth * x.n * static_cast<Index>(sizeof(T)) <= kShortBytes)
+    most = std::min(most, kRowsMultiple);
   const Index block = even_part(x.m, most, kRowsMultiple);
   const bool keep = block < x.m, few = x.m <= 2 * kTileRows, narrow = x.n <= 2 * kWidth;
   for (Index i0 = 0; i0 < x.m; i0 += block) {

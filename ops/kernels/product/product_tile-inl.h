@@ -109,19 +109,22 @@ struct TileSums {
   }
 };
 
-// A tile of C, its row stride, and how many columns of it to write (at most kVectors vectors).
+// A tile of C, its row stride, and how many columns of it to write (at most kVectors vectors). `ahead`: how many rows
+// below it the rows are that the tile prefetches. A tile with few products takes less time than memory needs.
 template <class T>
 struct TileOut {
   T* at;
   std::int64_t row_step, columns;
   bool add;
+  std::int64_t ahead = 0;
 
   template <int kRows, int kVectors>
-  HWY_INLINE void prefetch() const {  // the rows, during the product
+  HWY_INLINE void prefetch() const {
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      __builtin_prefetch(at + r * row_step, 1);
-      if (kVectors > 1) __builtin_prefetch(at + r * row_step + hn::Lanes(hn::ScalableTag<T>()), 1);
+      const T* row = at + (r + ahead) * row_step;
+      __builtin_prefetch(row, 1);
+      if (kVectors > 1) __builtin_prefetch(row + hn::Lanes(hn::ScalableTag<T>()), 1);
     }
   }
   template <int kRows, int kVectors>
