@@ -13,6 +13,7 @@
 #include "ops/graph/deferred.h"
 #include "ops/graph/op.h"
 #include "ops/kernels/convolution/conv.h"
+#include "ops/shape/pads.h"
 
 namespace syncline {
 namespace {
@@ -21,13 +22,15 @@ using Index = std::int64_t;
 
 constexpr auto kConvFields =
     std::tuple{field("strides", &ConvAttrs::strides), field("dilation_rate", &ConvAttrs::dilation_rate),
-               field("padding", &ConvAttrs::padding), field("size", &ConvAttrs::size)};
+               field("padding", &ConvAttrs::padding), field("size", &ConvAttrs::size),
+               field("before", &ConvAttrs::before),   field("after", &ConvAttrs::after)};
 
 int spatial_of(const ConvAttrs& a) { return static_cast<int>(a.strides.size()); }
 
 Window window(const ConvAttrs& a, int axis, Index size) {
   const auto i = static_cast<std::size_t>(axis);
-  return {size, a.strides[i], a.dilation_rate[i], a.padding};
+  if (a.before.empty()) return {size, a.strides[i], a.dilation_rate[i], a.padding};
+  return {size, a.strides[i], a.dilation_rate[i], a.padding, a.before[i], a.after[i]};
 }
 
 // The dimensions [first, first + spatial) of a shape.
@@ -349,11 +352,28 @@ Expr grad_kernel(const ConvAttrs& a, const Expr& x, const Expr& dy, const Expr& 
                          });
 }
 
+// True if x is an image with zeros beside it, and on no other axis.
+bool is_padded_image(const Expr& x, const ConvAttrs& a) {
+  if (!is_pad(x) || a.padding != Padding::kValid || x.ndim() != spatial_of(a) + 2) return false;
+  const auto before = zeros_before(x), after = zeros_after(x);
+  return before.front() + after.front() + before.back() + after.back() == 0;
+}
+
+ConvAttrs with_zeros_of(const Expr& pad, ConvAttrs attrs) {
+  const auto before = zeros_before(pad), after = zeros_after(pad);
+  attrs.before.assign(before.begin() + 1, before.end() - 1);
+  attrs.after.assign(after.begin() + 1, after.end() - 1);
+  return attrs;
+}
+
 template <class Kind>
-Expr forward(const Expr& x, const Expr& kernel, const ConvAttrs& a) {
-  const Expr y = apply<ConvForward<Kind>>({x, kernel}, a);
+Expr forward(const Expr& x, const Expr& kernel, const ConvAttrs& attrs) {
+  const bool padded = is_padded_image(x, attrs);
+  const Expr& image = padded ? x.input(0) : x;
+  const ConvAttrs a = padded ? with_zeros_of(x, attrs) : attrs;
+  const Expr y = apply<ConvForward<Kind>>({image, kernel}, a);
   for (int i = 0; i < spatial_of(a); ++i)
-    check_window(Kind::kFunctions[a.strides.size() - 1], x.shape()[i + 1], window(a, i, kernel.shape()[i]));
+    check_window(Kind::kFunctions[a.strides.size() - 1], image.shape()[i + 1], window(a, i, kernel.shape()[i]));
   return y;
 }
 

@@ -14,6 +14,8 @@ struct ConvAttrs {
   Padding padding = Padding::kValid;
   // Spatial shape of a result that the operands do not determine: dx of ConvGradInput, dw of ConvGradKernel.
   Shape size = {};
+  // With Padding::kValid: zeros beside the image on each spatial axis. Empty: none.
+  std::vector<std::int64_t> before = {}, after = {};
 };
 
 // Throws ValueError for a stride or dilation rate below 1.
@@ -21,7 +23,7 @@ inline ConvAttrs conv_attrs(std::string_view op, std::vector<std::int64_t> strid
                             std::vector<std::int64_t> dilation_rate, Padding padding) {
   check_steps(op, "a stride", strides);
   check_steps(op, "a dilation rate", dilation_rate);
-  return {std::move(strides), std::move(dilation_rate), padding, {}};
+  return {std::move(strides), std::move(dilation_rate), padding};
 }
 
 // From Conv2DOptions or Conv3DOptions.
@@ -31,6 +33,7 @@ ConvAttrs conv_attrs(std::string_view op, const Options& o) {
                     padding_of(op, o.padding));
 }
 
+// The zeros of an `x` that `pad` makes become the convolution's own, which saves the padded copy.
 // These throw ShapeError for shapes that do not fit, and DTypeError unless both operands have one floating dtype.
 Expr conv(const Expr& x, const Expr& kernel, const ConvAttrs& attrs);
 Expr depthwise_conv(const Expr& x, const Expr& kernel, const ConvAttrs& attrs);

@@ -31,6 +31,7 @@ struct Window {
   std::int64_t stride = 1;
   std::int64_t dilation = 1;
   Padding padding = Padding::kValid;
+  std::int64_t before = 0, after = 0;  // kValid: zeros beside the image all the same
 
   // Elements from the first to the last tap.
   std::int64_t reach() const { return size == 0 ? 0 : size_product("window", size - 1, dilation) + 1; }
@@ -47,17 +48,19 @@ inline std::int64_t window_positions(std::string_view op, std::int64_t in, const
   if (in == kUnknown) return kUnknown;
   if (w.padding != Padding::kValid) return (in + w.stride - 1) / w.stride;
   if (w.size == kUnknown) return kUnknown;
-  if (in < w.reach() - w.stride) fail_window(op, in, w);
-  return (in - w.reach() + w.stride) / w.stride;
+  const std::int64_t elements = in + w.before + w.after;
+  if (elements < w.reach() - w.stride) fail_window(op, elements, w);
+  return (elements - w.reach() + w.stride) / w.stride;
 }
 
 // Throws for an image that is known to be smaller than the window while a graph is built. Fed images may be smaller.
 inline void check_window(std::string_view op, std::int64_t in, const Window& w) {
-  if (in != kUnknown && w.size != kUnknown && w.padding == Padding::kValid && in < w.reach()) fail_window(op, in, w);
+  if (in == kUnknown || w.size == kUnknown || w.padding != Padding::kValid) return;
+  if (in + w.before + w.after < w.reach()) fail_window(op, in + w.before + w.after, w);
 }
 
 inline std::int64_t pad_before(std::int64_t in, const Window& w) {
-  if (w.padding == Padding::kValid) return 0;
+  if (w.padding == Padding::kValid) return w.before;
   if (w.padding == Padding::kCausal) return w.reach() - 1;
   const std::int64_t positions = (in + w.stride - 1) / w.stride;
   return std::max<std::int64_t>((positions - 1) * w.stride + w.reach() - in, 0) / 2;
@@ -68,7 +71,8 @@ inline std::int64_t elements_under(std::int64_t positions, const Window& w) {
   if (positions == kUnknown) return kUnknown;
   const std::int64_t elements = size_product("window", positions, w.stride);
   if (w.padding != Padding::kValid) return elements;
-  return w.size == kUnknown ? kUnknown : elements + std::max<std::int64_t>(w.reach() - w.stride, 0);
+  if (w.size == kUnknown) return kUnknown;
+  return elements + std::max<std::int64_t>(w.reach() - w.stride, 0) - w.before - w.after;
 }
 
 // Throws ValueError for a value outside [1, kLargestSize].

@@ -1,6 +1,7 @@
-// Sums of pads, the gradient of splitting a tensor into parts.
+// What other ops know of `pad`: sums of pads (the gradient of splitting a tensor into parts), and padded images.
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include "syncline/expr.h"
@@ -10,5 +11,10 @@ namespace syncline {
 // For the simplify of add: the concatenation of all terms if they are pads that fill one axis side by side; otherwise
 // empty.
 Expr joined_pads(std::span<const Expr> in);
+
+bool is_pad(const Expr& e);
+// The zeros before and after the operand of a pad on each axis; valid while a node of the pad lives.
+std::span<const std::int64_t> zeros_before(const Expr& pad);
+std::span<const std::int64_t> zeros_after(const Expr& pad);
 
 }  // namespace syncline

@@ -277,4 +277,8 @@ Expr pad(const Expr& x, Numbers before, Numbers after) {
   return apply<Pad>({x}, {std::move(before), std::move(after)});
 }
 
+bool is_pad(const Expr& e) { return e.is<Pad>(); }
+std::span<const std::int64_t> zeros_before(const Expr& pad) { return pad.attrs<Pad::Attrs>().before; }
+std::span<const std::int64_t> zeros_after(const Expr& pad) { return pad.attrs<Pad::Attrs>().after; }
+
 }  // namespace syncline

@@ -4,6 +4,7 @@
 #include "syncline/backend/gradients.h"
 #include "syncline/backend/math.h"
 #include "syncline/backend/reduce.h"
+#include "syncline/backend/shape.h"
 #include "tests/ops/windows.h"
 
 namespace syncline::testing {
@@ -103,6 +104,18 @@ OpCase conv_row(std::string name, Shape x, Shape w, const Options& o = {}, doubl
           .gradient_tolerance = 1e-5};
 }
 
+// The convolution of a padded image. `x`: the image without the zeros.
+OpCase padded_row(std::string name, const Shape& x, const Shape& w, const Steps& before, const Steps& after,
+                  const Options& o = {}) {
+  const Conv c = problem(padded_shape(x, before, after), w, o);
+  return {.name = std::move(name),
+          .inputs = {{.shape = x}, {.shape = w}},
+          .build = [=](const Exprs& e) { return convolve(c.windows, pad(e[0], before, after), e[1]); },
+          .reference = [=](Tensors in) { return conv_reference(c, padded(in[0], before, c.x), in[1]); },
+          .second_gradient = true,
+          .gradient_tolerance = 1e-5};
+}
+
 // The kernel's gradient as a function of x and dy. The gradient does not depend on the kernel's values.
 OpCase grad_kernel_row(std::string name, Shape x, Shape w, const Options& o) {
   const Conv c = problem(x, w, o);
@@ -171,6 +184,12 @@ std::vector<OpCase> conv_rows() {
       conv_row("conv2d_one_by_one", {3, 4, 4, 5}, {1, 1, 5, 3}),
       conv_row("conv2d_one_channel", {2, 9, 9, 1}, {3, 3, 1, 8}),
       conv_row("conv2d_wide", {1, 9, 10, 32}, {3, 3, 32, 32}, same, 5e-5),
+      padded_row("conv2d_padded", {2, 5, 6, 3}, {3, 2, 3, 4}, {0, 1, 2, 0}, {0, 2, 0, 0}),
+      padded_row("conv2d_padded_strides", {2, 6, 7, 2}, {3, 3, 2, 3}, {0, 0, 1, 0}, {0, 1, 1, 0}, {.strides = {2, 2}}),
+      padded_row("conv2d_padded_same", {2, 5, 5, 2}, {3, 3, 2, 3}, {0, 1, 1, 0}, {0, 1, 1, 0}, same),
+      padded_row("conv2d_padded_channels", {2, 5, 5, 2}, {3, 3, 4, 3}, {0, 1, 1, 1}, {0, 1, 1, 1}),
+      padded_row("conv2d_padded_far", {2, 3, 3, 2}, {2, 2, 2, 3}, {0, 4, 3, 0}, {0, 3, 5, 0},
+                 {.dilation_rate = {2, 1}}),
       grad_kernel_row("conv2d_grad_kernel", {3, 5, 6, 2}, {3, 2, 2, 3}, same_by_2),
       transposed_row("conv2d_transpose", {2, 6, 7, 2}, {3, 3, 2, 4}, {.strides = {2, 2}}),
       transposed_row("conv2d_transpose_same", {2, 6, 7, 3}, {3, 2, 3, 2}, same_by_2),
@@ -198,6 +217,8 @@ std::vector<OpCase> conv_1d_and_3d_rows() {
       conv_row("conv3d_dilated_strides", {2, 5, 6, 5, 2}, {2, 3, 2, 2, 2},
                {.strides = {2, 1, 1}, .dilation_rate = {3, 2, 2}}),
       conv_row("conv3d_channels_first", {2, 3, 4, 3, 2}, {2, 2, 2, 2, 3}, {.padding = "same", .data_format = first}),
+      padded_row("conv1d_padded", {2, 7, 3}, {3, 3, 4}, {0, 2, 0}, {0, 1, 0}, {.strides = {2}}),
+      padded_row("conv3d_padded", {2, 3, 4, 3, 2}, {2, 3, 2, 2, 3}, {0, 1, 1, 0, 0}, {0, 0, 2, 1, 0}),
       conv_row("conv3d_one_by_one", {2, 3, 3, 2, 4}, {1, 1, 1, 4, 3}),
       grad_kernel_row("conv3d_grad_kernel", {3, 3, 4, 3, 2}, {2, 2, 3, 2, 2}, {.padding = "same"}),
       transposed_row("conv3d_transpose", {2, 5, 4, 5, 2}, {2, 2, 3, 2, 2}, {.strides = {2, 1, 2}}),

@@ -1,5 +1,6 @@
 // Op cases of convolutions with separate weights for each channel (depthwise, separable) or position (local).
 #include "syncline/backend/convolution.h"
+#include "syncline/backend/shape.h"
 #include "tests/ops/windows.h"
 
 namespace syncline::testing {
@@ -61,6 +62,21 @@ OpCase depthwise_row(std::string name, const Shape& x, const Shape& w, const Con
           .reference =
               [windows](Tensors in) {
                 return windows.from_last(depthwise_reference(windows, windows.to_last(in[0]), in[1]));
+              },
+          .second_gradient = true};
+}
+
+// The convolution of a padded image. `x`: the image without the zeros.
+OpCase padded_depthwise_row(std::string name, const Shape& x, const Shape& w, const Steps& before, const Steps& after,
+                            const Conv2DOptions& o = {}) {
+  const Windows windows = windows_of(w, o);
+  return {.name = std::move(name),
+          .inputs = {{.shape = x}, {.shape = w}},
+          .build = [=](const Exprs& e) { return depthwise_conv2d(pad(e[0], before, after), e[1], o); },
+          .reference =
+              [=](Tensors in) {
+                const Tensor image = padded(in[0], before, padded_shape(x, before, after));
+                return depthwise_reference(windows, image, in[1]);
               },
           .second_gradient = true};
 }
@@ -156,6 +172,8 @@ std::vector<OpCase> depthwise_rows() {
       depthwise_row("depthwise_conv2d_strides", {2, 7, 6, 2}, {2, 3, 2, 1}, {.strides = {2, 3}, .padding = "same"}),
       depthwise_row("depthwise_conv2d_dilated", {2, 7, 8, 2}, {3, 2, 2, 2},
                     {.strides = {1, 2}, .dilation_rate = {2, 3}}),
+      padded_depthwise_row("depthwise_conv2d_padded", {2, 6, 5, 3}, {3, 3, 3, 1}, {0, 0, 1, 0}, {0, 1, 2, 0},
+                           {.strides = {2, 2}}),
       depthwise_row("depthwise_conv2d_channels_first", {2, 5, 4, 3}, {2, 2, 3, 2},
                     {.padding = "same", .data_format = first}),
       separable_row("separable_conv2d", {2, 5, 6, 2}, {3, 3, 2, 1}, 4),

@@ -87,4 +87,20 @@ Tensor permuted(const Tensor& x, const std::vector<int>& pattern) {
   });
 }
 
+Tensor padded(const Tensor& x, const Steps& before, const Shape& shape) {
+  Tensor y = zeros_of(shape);
+  tabulate(x.shape, [&](const Index& from) {
+    Index to = from;
+    for (std::size_t axis = 0; axis < to.size(); ++axis) to[axis] += before[axis];
+    return element(y, to) = at(x, from);
+  });
+  return y;
+}
+
+Shape padded_shape(Shape x, const Steps& before, const Steps& after) {
+  for (int axis = 0; axis < x.ndim(); ++axis)
+    x[axis] += before[static_cast<std::size_t>(axis)] + after[static_cast<std::size_t>(axis)];
+  return x;
+}
+
 }  // namespace syncline::testing

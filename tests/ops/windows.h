@@ -35,5 +35,8 @@ struct Windows {
 double& element(Tensor& x, const Index& index);
 Tensor zeros_of(const Shape& shape);
 Tensor permuted(const Tensor& x, const std::vector<int>& pattern);
+// x with zeros before and after it on each axis, and the shape that this has.
+Tensor padded(const Tensor& x, const Steps& before, const Shape& shape);
+Shape padded_shape(Shape x, const Steps& before, const Steps& after);
 
 }  // namespace syncline::testing

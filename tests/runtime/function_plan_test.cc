@@ -12,6 +12,7 @@
 
 #include "syncline/backend/config.h"
 #include "syncline/backend/control.h"
+#include "syncline/backend/convolution.h"
 #include "syncline/backend/function.h"
 #include "syncline/backend/gradients.h"
 #include "syncline/backend/linalg.h"
@@ -53,6 +54,24 @@ TEST_F(PlanTest, AConcatenationIsWrittenByTheProgramThatComputesItsParts) {
   expect_values(results[0], {1, 3, 5, 0, 2, 4, 0, 4, 16, 7, 9, 11, 6, 8, 10, 36, 64, 100});
   expect_values(results[1], {1, 3, 5, 7, 9, 11, 0, 2, 4, 6, 8, 10});
   expect_values(results[2], {1, 3, 5, 7, 9, 11});
+}
+
+// For a step of a network that pads its images, as Keras's applications do: no padded copy, and the bits of one.
+TEST_F(PlanTest, AConvolutionTakesTheZerosOfItsImage) {
+  const Expr x = input({2, 9, 8, 16}), whole = input({2, 11, 10, 16}), w = input({3, 3, 16, 18});
+  const auto loss = [&](const Expr& image) { return sum(square(conv2d(image, w, {.strides = {2, 2}}))); };
+  const Expr padded = loss(spatial_2d_padding(x, {{{1, 1}, {0, 2}}}));
+  Function f({x, w}, {padded, gradients(padded, {w})[0], gradients(padded, {x})[0]});
+  const Array image = random_doubles({2, 9, 8, 16}, 1), kernel = random_doubles({3, 3, 16, 18}, 2);
+  const std::vector<Array> feeds{image, kernel};
+  EXPECT_EQ(count_lines(f.describe(feeds), "pad("), 0) << f.describe(feeds);
+  EXPECT_EQ(count_lines(f.describe(feeds), "slice"), 0) << f.describe(feeds);
+  const Expr wanted = loss(whole);
+  Function g({whole, w},
+             {wanted, gradients(wanted, {w})[0], slice(gradients(wanted, {whole})[0], {0, 1, 0, 0}, {2, 9, 8, 16})});
+  const Array zeros = eval(pad(constant(image), {0, 1, 0, 0}, {0, 1, 2, 0}));
+  const std::vector<Array> got = f(feeds), want = g({zeros, kernel});
+  for (std::size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(same_bits(got[i], want[i])) << i;
 }
 
 TEST_F(PlanTest, AllConstantNeedsNoStep) {
