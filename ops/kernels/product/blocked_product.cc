@@ -173,8 +173,8 @@ HWY_ATTR void block_product(const MatrixProduct<T>& x, Index p0, Index depth, In
   if (x.epilogue != nullptr && depth * x.n <= kEpilogueElements)  // B stays in the cache beside C
     most = std::min(most, std::max(finished, 2 * kRowsMultiple));
   // C in memory order: its lines come faster.
-  if (x.a == Trans::kNo && depth * x.n * static_cast<Index>(sizeof(T)) <= kShortBytes)
-    most = std::min(most, kRowsMultiple);
+  const bool is_short = depth * x.n * static_cast<Index>(sizeof(T)) <= kShortBytes && x.n > kWidth;
+  if (is_short && x.a == Trans::kNo) most = std::min(most, kRowsMultiple);
   const Index block = even_part(x.m, most, kRowsMultiple);
   const bool keep = block < x.m, few = x.m <= 2 * kTileRows, narrow = x.n <= 2 * kWidth;
   for (Index i0 = 0; i0 < x.m; i0 += block) {
