@@ -1,4 +1,6 @@
 // emit: makes steps with operand pointers from tasks.
+#include <algorithm>
+#include <iterator>
 #include <unordered_map>
 #include <utility>
 
@@ -170,7 +172,7 @@ class Emitter {
     Step step;
     step.kind = Step::kFused;
     step.index = task.program;
-    step.label = "fused" + ops_of(task.nodes) + ops_of(task.joined);
+    step.label = "fused" + values_.ops_of(task.nodes) + values_.ops_of(task.joined);
     keep_constants(task);
     add_step(std::move(step), task.reads, task.writes);
     if (!task.by_rank.empty()) {
@@ -184,17 +186,20 @@ class Emitter {
   // Adds the program to the step of the kernel before it.
   void emit_epilogue(const Task& task) {
     Step& step = last_step();
-    step.label += ", then" + ops_of(task.nodes) + ops_of(task.joined);
-    step.reads =
-        values_.with_more(step.reads, std::span(task.reads).subspan(1));  // the first one is the kernel's value
+    step.label += ", then" + values_.ops_of(task.nodes) + values_.ops_of(task.joined);
+    const Expr kernel = step.writes[0].value;
+    const auto is_kernels = [&](const Expr& value) { return local_.resolve(value).base == kernel; };
+    std::vector<Expr> others;
+    std::ranges::remove_copy_if(task.reads, std::back_inserter(others), is_kernels);
+    step.reads = values_.with_more(step.reads, others);
     step.writes = values_.with_more(step.writes, task.writes);
     keep_constants(task);
     const std::size_t at = plan_.steps_.size() - 1, in = slots_.size(), out = in + task.reads.size();
     for (const Expr& value : task.reads) slot(locate(value));
     for (const Expr& value : task.writes) output_slot(locate(value), at);
     epilogues_.push_back({at, in, out, slots_.size(), task.program});
-    const bool stored = locate(task.reads[0]) != locate(task.writes[0]);
-    profiler_.add_epilogue(program_of(task), (stored ? 1.0 : 2.0) * local_.bytes(task.reads[0]), step);
+    const bool over = std::ranges::any_of(task.writes, [&](const Expr& e) { return locate(e) == locate(kernel); });
+    profiler_.add_epilogue(program_of(task), (over ? 2.0 : 1.0) * static_cast<double>(local_.bytes(kernel)), step);
   }
 
   void emit_reduce(const Task& task) {
@@ -204,7 +209,7 @@ class Emitter {
     step.index = task.program;
     step.run_program = value.op().run_program;
     step.attrs = value.node().attrs.get();
-    step.label = "reduce" + ops_of(task.nodes) + "(" + value.op().print(step.attrs) + ")";
+    step.label = "reduce" + values_.ops_of(task.nodes) + "(" + value.op().print(step.attrs) + ")";
     plan_.keep_.push_back(value);  // all reductions have equal attributes
     keep_constants(task);
     add_step(std::move(step), task.reads, task.writes);
@@ -215,12 +220,6 @@ class Emitter {
 
   const kernels::FusedProgram& program_of(const Task& task) const {
     return plan_.fused_[static_cast<std::size_t>(task.program)];
-  }
-
-  static std::string ops_of(const std::vector<Expr>& values) {
-    std::string text;
-    for (const Expr& value : values) text.append(" ").append(value.op().name);
-    return text;
   }
 
   void keep_constants(const Task& task) {

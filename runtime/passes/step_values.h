@@ -1,8 +1,10 @@
-// StepValues: the shapes and values of a plan's steps (Step::args, Step::reads, Step::writes), which the plan stores.
+// StepValues: the shapes, values and ops of a plan's steps (Step::args, reads, writes and label). The plan stores them.
 // Borrows the schedule and the plan's tables. Not thread-safe.
 #pragma once
 
 #include <span>
+#include <string>
+#include <vector>
 
 #include "ops/graph/value_map.h"
 #include "runtime/schedule/schedule.h"
@@ -27,6 +29,12 @@ class StepValues {
   std::span<const StepValue> with_more(std::span<const StepValue> some, std::span<const Expr> more) {
     return values_.add(some.size() + more.size(),
                        [&](std::size_t i) { return i < some.size() ? some[i] : of(more[i - some.size()]); });
+  }
+  // For labels.
+  static std::string ops_of(const std::vector<Expr>& values) {
+    std::string text;
+    for (const Expr& value : values) text.append(" ").append(value.op().name);
+    return text;
   }
   std::span<const Meta> metas(std::span<const Expr> values) {
     return metas_.add(values.size(), [&](std::size_t i) { return local_.meta(values[i]); });
