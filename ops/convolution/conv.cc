@@ -22,15 +22,15 @@ using Index = std::int64_t;
 
 constexpr auto kConvFields =
     std::tuple{field("strides", &ConvAttrs::strides), field("dilation_rate", &ConvAttrs::dilation_rate),
-               field("padding", &ConvAttrs::padding), field("size", &ConvAttrs::size),
-               field("before", &ConvAttrs::before),   field("after", &ConvAttrs::after)};
+               field("padding", &ConvAttrs::padding), field("size", &ConvAttrs::size)};
 
 int spatial_of(const ConvAttrs& a) { return static_cast<int>(a.strides.size()); }
 
 Window window(const ConvAttrs& a, int axis, Index size) {
   const auto i = static_cast<std::size_t>(axis);
-  if (a.before.empty()) return {size, a.strides[i], a.dilation_rate[i], a.padding};
-  return {size, a.strides[i], a.dilation_rate[i], a.padding, a.before[i], a.after[i]};
+  const auto& [rule, before, after] = a.padding;
+  if (before.empty()) return {size, a.strides[i], a.dilation_rate[i], rule};
+  return {size, a.strides[i], a.dilation_rate[i], rule, before[i], after[i]};
 }
 
 // The dimensions [first, first + spatial) of a shape.
@@ -130,6 +130,18 @@ ConvAttrs with_size(ConvAttrs attrs, const Shape& size) {
   return attrs;
 }
 
+// If the image (operand 0) is a pad with zeros beside it only: the op on the image without them, which saves a copy.
+template <class Op>
+Expr without_pad(const ConvAttrs& a, std::span<const Expr> in) {
+  if (!is_pad(in[0]) || a.padding != ConvPadding{}) return {};
+  const auto before = zeros_before(in[0]), after = zeros_after(in[0]);
+  if (before.front() + after.front() + before.back() + after.back() > 0) return {};
+  ConvAttrs padded = a;
+  padded.padding.before.assign(before.begin() + 1, before.end() - 1);
+  padded.padding.after.assign(after.begin() + 1, after.end() - 1);
+  return apply<Op>({in[0].input(0), in[1]}, std::move(padded));
+}
+
 // Each position of y takes each element of w once.
 double flops_of(const Meta& y, const Meta& w) {
   return 2 * static_cast<double>(y.shape.product(0, y.shape.ndim() - 1)) * elements(w);
@@ -187,6 +199,9 @@ struct ConvForward {
     return flops_of(out[0], in[1]);
   }
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_images(args, 0); }
+  static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta&) {
+    return without_pad<ConvForward>(a, in);
+  }
 
   static std::size_t scratch(const Attrs& a, std::span<const Meta> in, std::span<const Meta> out) {
     if (out[0].shape.size() == 0) return 0;  // no positions
@@ -280,6 +295,9 @@ struct ConvGradKernel {
   static double flops(const Attrs&, std::span<const Meta> in, std::span<const Meta> out) {
     return flops_of(in[1], out[0]);
   }
+  static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta&) {
+    return without_pad<ConvGradKernel>(a, in);
+  }
   // A sum over the images: each rank sums its own images.
   static Placed place(const Attrs&, const PlaceArgs& args) {
     if (!args.at[0].is_split(0) && !args.at[1].is_split(0)) return gathered(args);
@@ -352,28 +370,11 @@ Expr grad_kernel(const ConvAttrs& a, const Expr& x, const Expr& dy, const Expr& 
                          });
 }
 
-// True if x is an image with zeros beside it, and on no other axis.
-bool is_padded_image(const Expr& x, const ConvAttrs& a) {
-  if (!is_pad(x) || a.padding != Padding::kValid || x.ndim() != spatial_of(a) + 2) return false;
-  const auto before = zeros_before(x), after = zeros_after(x);
-  return before.front() + after.front() + before.back() + after.back() == 0;
-}
-
-ConvAttrs with_zeros_of(const Expr& pad, ConvAttrs attrs) {
-  const auto before = zeros_before(pad), after = zeros_after(pad);
-  attrs.before.assign(before.begin() + 1, before.end() - 1);
-  attrs.after.assign(after.begin() + 1, after.end() - 1);
-  return attrs;
-}
-
 template <class Kind>
-Expr forward(const Expr& x, const Expr& kernel, const ConvAttrs& attrs) {
-  const bool padded = is_padded_image(x, attrs);
-  const Expr& image = padded ? x.input(0) : x;
-  const ConvAttrs a = padded ? with_zeros_of(x, attrs) : attrs;
-  const Expr y = apply<ConvForward<Kind>>({image, kernel}, a);
+Expr forward(const Expr& x, const Expr& kernel, const ConvAttrs& a) {
+  const Expr y = apply<ConvForward<Kind>>({x, kernel}, a);
   for (int i = 0; i < spatial_of(a); ++i)
-    check_window(Kind::kFunctions[a.strides.size() - 1], image.shape()[i + 1], window(a, i, kernel.shape()[i]));
+    check_window(Kind::kFunctions[a.strides.size() - 1], x.shape()[i + 1], window(a, i, kernel.shape()[i]));
   return y;
 }
 

@@ -9,13 +9,30 @@
 
 namespace syncline {
 
+// By a rule, or explicit zeros beside the image.
+struct ConvPadding {
+  Padding rule = Padding::kValid;
+  std::vector<std::int64_t> before = {}, after = {};  // with kValid, on each spatial axis; empty: none
+
+  friend bool operator==(const ConvPadding&, const ConvPadding&) = default;
+};
+
+inline std::ostream& operator<<(std::ostream& out, const ConvPadding& padding) {
+  out << padding.rule;
+  for (std::size_t i = 0; i < padding.before.size(); ++i)
+    out << (i == 0 ? " [" : ", ") << padding.before[i] << '+' << padding.after[i];
+  return out << (padding.before.empty() ? "" : "]");
+}
+inline std::uint64_t hash_of(const ConvPadding& padding) {
+  const std::uint64_t zeros = attrs::mix(attrs::hash_of(padding.before), attrs::hash_of(padding.after));
+  return attrs::mix(zeros, attrs::hash_of(padding.rule));
+}
+
 struct ConvAttrs {
   std::vector<std::int64_t> strides, dilation_rate;  // one number per spatial axis
-  Padding padding = Padding::kValid;
+  ConvPadding padding = {};
   // Spatial shape of a result that the operands do not determine: dx of ConvGradInput, dw of ConvGradKernel.
   Shape size = {};
-  // With Padding::kValid: zeros beside the image on each spatial axis. Empty: none.
-  std::vector<std::int64_t> before = {}, after = {};
 };
 
 // Throws ValueError for a stride or dilation rate below 1.
@@ -23,7 +40,7 @@ inline ConvAttrs conv_attrs(std::string_view op, std::vector<std::int64_t> strid
                             std::vector<std::int64_t> dilation_rate, Padding padding) {
   check_steps(op, "a stride", strides);
   check_steps(op, "a dilation rate", dilation_rate);
-  return {std::move(strides), std::move(dilation_rate), padding};
+  return {std::move(strides), std::move(dilation_rate), {.rule = padding}};
 }
 
 // From Conv2DOptions or Conv3DOptions.
@@ -33,7 +50,6 @@ ConvAttrs conv_attrs(std::string_view op, const Options& o) {
                     padding_of(op, o.padding));
 }
 
-// The zeros of an `x` that `pad` makes become the convolution's own, which saves the padded copy.
 // These throw ShapeError for shapes that do not fit, and DTypeError unless both operands have one floating dtype.
 Expr conv(const Expr& x, const Expr& kernel, const ConvAttrs& attrs);
 Expr depthwise_conv(const Expr& x, const Expr& kernel, const ConvAttrs& attrs);

@@ -17,7 +17,7 @@
 namespace syncline {
 
 enum class Padding : std::uint8_t {
-  kValid,   // no zeros
+  kValid,   // no zeros, unless Window gives some
   kSame,    // ceil(elements / stride) positions; an odd zero goes to the end
   kCausal,  // positions as kSame, but all zeros come first: results never read later elements
 };
@@ -31,7 +31,7 @@ struct Window {
   std::int64_t stride = 1;
   std::int64_t dilation = 1;
   Padding padding = Padding::kValid;
-  std::int64_t before = 0, after = 0;  // kValid: zeros beside the image all the same
+  std::int64_t before = 0, after = 0;  // explicit zeros beside the image, with kValid
 
   // Elements from the first to the last tap.
   std::int64_t reach() const { return size == 0 ? 0 : size_product("window", size - 1, dilation) + 1; }
@@ -66,13 +66,13 @@ inline std::int64_t pad_before(std::int64_t in, const Window& w) {
   return std::max<std::int64_t>((positions - 1) * w.stride + w.reach() - in, 0) / 2;
 }
 
-// Elements under `positions` windows if no size is given: Keras's rule for transposed convolutions.
+// Elements under `positions` windows if no size is given: Keras's rule for transposed convolutions, which have no
+// explicit zeros.
 inline std::int64_t elements_under(std::int64_t positions, const Window& w) {
   if (positions == kUnknown) return kUnknown;
   const std::int64_t elements = size_product("window", positions, w.stride);
   if (w.padding != Padding::kValid) return elements;
-  if (w.size == kUnknown) return kUnknown;
-  return elements + std::max<std::int64_t>(w.reach() - w.stride, 0) - w.before - w.after;
+  return w.size == kUnknown ? kUnknown : elements + std::max<std::int64_t>(w.reach() - w.stride, 0);
 }
 
 // Throws ValueError for a value outside [1, kLargestSize].

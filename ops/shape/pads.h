@@ -13,7 +13,7 @@ namespace syncline {
 Expr joined_pads(std::span<const Expr> in);
 
 bool is_pad(const Expr& e);
-// The zeros before and after the operand of a pad on each axis; valid while a node of the pad lives.
+// The zeros before and after the operand of a pad on each axis. Valid while the pad's node lives.
 std::span<const std::int64_t> zeros_before(const Expr& pad);
 std::span<const std::int64_t> zeros_after(const Expr& pad);
 

@@ -38,7 +38,7 @@ class Assigner {
  private:
   int count() const { return static_cast<int>(schedule_.tasks.size()); }
   const Task& task(int t) const { return schedule_.tasks[static_cast<std::size_t>(t)]; }
-  // The first task that runs while task t writes its values.
+  // When task t begins to write: an epilogue writes while the kernel before it runs.
   int begin(int t) const { return task(t).epilogue ? t - 1 : t; }
 
   // The last task that needs each value's memory. A transfer reads and writes its memory until the wait.

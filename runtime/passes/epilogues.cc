@@ -11,10 +11,13 @@ namespace {
 // Depends on the global shapes only: all ranks must decide alike.
 class Finder {
  public:
-  explicit Finder(const Schedule& schedule) : tasks_(schedule.tasks), local_(schedule.local()), uses_(schedule) {}
+  explicit Finder(const Schedule& schedule) : tasks_(schedule.tasks), local_(schedule.local()), uses_(schedule) {
+    for (std::size_t i = 0; i < schedule.request.updates.size(); ++i)
+      new_values_.insert(local_.resolve(schedule.new_value(i)).base);
+  }
 
-  // The last kernel whose value program t reads element by element, before all other readers; kNoTask if it cannot run
-  // directly before the program. Transfers and loops stay where they are.
+  // Of the kernels whose value program t reads element by element, as its first reader, the last one. kNoTask if there
+  // is none, or if a transfer, a loop or a write of a variable lies between: the kernel would move past it.
   int kernel_of(int t) const {
     const Task& program = task(t);
     if (program.kind != Task::kFused || program.may_refuse || reads_other_ranks(program)) return kNoTask;
@@ -22,7 +25,7 @@ class Finder {
     for (const Expr& read : program.reads)
       if (takes_elements_of(read, t)) kernel = std::max(kernel, uses_.of(read).writer);
     for (int between = kernel + 1; kernel != kNoTask && between < t; ++between)
-      if (task(between).kind > Task::kReduce) return kNoTask;
+      if (task(between).kind > Task::kReduce || writes_variable(task(between))) return kNoTask;
     return kernel;
   }
 
@@ -37,6 +40,10 @@ class Finder {
     });
   }
 
+  bool writes_variable(const Task& task) const {
+    return std::ranges::any_of(task.writes, [&](const Expr& value) { return new_values_.contains(value); });
+  }
+
   bool takes_elements_of(const Expr& read, int t) const {
     const auto [base, offset] = local_.resolve(read);
     const Use& use = uses_.of(base);
@@ -47,6 +54,7 @@ class Finder {
     return kernel.kind == Task::kKernel && kernel.nodes[0].op().takes_epilogue && is_floating(base.dtype()) &&
            kernel.part_sum < 0 && kernel.guards == program.guards &&
            space_of(read, local_) == space_of_program(program, local_) &&
+           local_.placement(read).is_split() == local_.placement(base).is_split() &&  // not a rank's own rows only
            bytes_over_all_ranks(read) == bytes_over_all_ranks(base) &&
            std::ranges::none_of(program.strided_views, cut_from_it);
   }
@@ -54,6 +62,7 @@ class Finder {
   const std::vector<Task>& tasks_;
   const LocalView local_;
   const Uses uses_;
+  ValueSet new_values_;  // of variables
 };
 
 }  // namespace
@@ -76,6 +85,7 @@ Schedule epilogues(Schedule schedule) {
     if (kernels[t] != kNoTask) {
       Task& kernel = tasks.emplace_back(std::move(schedule.tasks[static_cast<std::size_t>(kernels[t])]));
       task.epilogue = true;
+      // The program then overwrites the kernel's value rather than another operand (passes/assign_memory.cc).
       std::ranges::stable_partition(task.reads,
                                     [&](const Expr& read) { return local.resolve(read).base == kernel.writes[0]; });
     }

@@ -132,7 +132,7 @@ class Plan {
   void run_loop(Session& session, const Step& step, bool listens);
   void finish_transfers(Session& session) noexcept;
   void add_random_op(RandomOp* op);
-  // Adds those of the updates and of these nodes and loops, in an order that is equal on all ranks.
+  // Adds the variables of the nodes, the updates and the loops' bodies to variables_, in one order on all ranks.
   void add_variables(std::span<const std::shared_ptr<const Node>> nodes, std::span<const Update> updates);
 
   std::vector<Step> steps_;

@@ -125,7 +125,8 @@ struct Schedule {
 // - A task that writes a variable that is not shared comes after all tasks that may fail.
 // - A transfer starts after all tasks that write a shared variable's new value or read its old one.
 // - No task overwrites a value's memory while the value has readers.
-// - An epilogue follows a kernel that supports it, and writes no memory that the kernel reads or needs.
+// - An epilogue follows a kernel that supports it, reads the kernel's whole value, and writes no memory that the kernel
+//   reads or that another value may have while the kernel runs.
 // - Only transfers in place and tasks that compute this rank's part or term of one write leased memory.
 // - Programs add up what they read of a sum in place. If leases end, a transfer starts behind the last read of other
 //   ranks' memory.

@@ -116,7 +116,8 @@ class Verifier {
     }
   }
 
-  // An epilogue follows a kernel that supports it, and writes no memory that the kernel reads or needs.
+  // An epilogue follows a kernel that supports it, reads the kernel's whole value, and writes no memory that the kernel
+  // reads or that another value may have while the kernel runs.
   void check_epilogues() const {
     for (std::size_t t = 0; t < schedule_.tasks.size(); ++t) {
       const Task& task = schedule_.tasks[t];
@@ -128,7 +129,11 @@ class Verifier {
       const auto of_kernel = [&](const Expr& read) { return local_.resolve(read).base == kernel.writes[0]; };
       if (!kernel.nodes[0].op().takes_epilogue || kernel.part_sum >= 0)
         broken(t, "is the epilogue of ", kernel.nodes[0].op().name, ", which supports none");
-      if (std::ranges::count_if(task.reads, of_kernel) != 1 || !task.by_rank.empty())
+      const bool whole = std::ranges::all_of(task.reads, [&](const Expr& read) {
+        return !of_kernel(read) || (local_.bytes(read) == local_.bytes(kernel.writes[0]) &&
+                                    local_.meta(read).shape == local_.meta(task.nodes.back()).shape);
+      });
+      if (std::ranges::count_if(task.reads, of_kernel) != 1 || !whole || !task.by_rank.empty())
         broken(t, "does not read the elements of ", kernel.nodes[0].op().name, ", whose epilogue it is, once");
       if (schedule_.memory.size() > 0) check_memory_of_epilogue(t);
     }

@@ -40,8 +40,8 @@ struct ConvGeometry {
 };
 
 // The kernels of one kind of convolution. grad_input computes dx, the gradient with respect to x; grad_kernel computes
-// dw, the gradient with respect to w. They write every element of the result. The
-// epilogue, of y or dx, may be null.
+// dw, the gradient with respect to w. They write every element of the result. The epilogue, of y or dx,
+// may be null.
 template <class T>
 struct ConvLoops {
   std::size_t (*forward_scratch_bytes)(const ConvGeometry& g);

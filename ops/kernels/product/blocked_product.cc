@@ -39,8 +39,9 @@ constexpr Index kPanelsBytes = Index{3} << 19, kScratchBytes = Index{2} << 20;
 constexpr Index kSumsBytes = Index{24} << 10;      // of a few rows: they stay in the first-level cache
 constexpr Index kLargeBytes = Index{16} << 20;     // of a matrix that no cache keeps
 constexpr Index kPackedBytes = kBlockRows * 1536;  // of rows of A
-constexpr Index kShortBytes = Index{8} << 10;      // of a B that leaves room for rows of C in the first-level cache
-constexpr Index kStepsAhead = 96, kMostTilesAhead = 6;  // of k, while memory sends a line; tiles to prefetch C for
+constexpr Index kShortBytes = Index{8} << 10;      // a B of so many bytes stays in the first-level cache beside C
+constexpr Index kStepsAhead = 96;                  // steps of k that tiles take while a cache line arrives
+constexpr Index kMostTilesAhead = 6;               // the most tiles ahead of which C is prefetched
 static_assert(kRowsMultiple % kTileRows == 0);
 static_assert(kPanelsBytes + kPackedBytes <= kScratchBytes);
 static_assert(kRowsMultiple * kMostDepthOfParts * Index{sizeof(double)} <= kPackedBytes);
@@ -168,10 +169,10 @@ HWY_ATTR void block_product(const MatrixProduct<T>& x, Index p0, Index depth, In
   constexpr Index kWidth = kPanelColumns<T>;
   const bool add = x.add || p0 > 0;
   const Index fitting = kPackedBytes / (depth * static_cast<Index>(sizeof(T))) / kRowsMultiple * kRowsMultiple;
-  const Index finished = kEpilogueElements / x.n / kRowsMultiple * kRowsMultiple;
-  Index most = std::min(kBlockRows, fitting), unfinished = 0;
+  const Index rows_at_a_time = kEpilogueElements / x.n / kRowsMultiple * kRowsMultiple;
+  Index most = std::min(kBlockRows, fitting), first_unfinished = 0;
   if (x.epilogue != nullptr && depth * x.n <= kEpilogueElements)  // B stays in the cache beside C
-    most = std::min(most, std::max(finished, 2 * kRowsMultiple));
+    most = std::min(most, std::max(rows_at_a_time, 2 * kRowsMultiple));
   // C in memory order: its lines come faster.
   const bool is_short = depth * x.n * static_cast<Index>(sizeof(T)) <= kShortBytes && x.n > kWidth;
   if (is_short && x.a == Trans::kNo) most = std::min(most, kRowsMultiple);
@@ -198,8 +199,10 @@ HWY_ATTR void block_product(const MatrixProduct<T>& x, Index p0, Index depth, In
       if (x.a == Trans::kYes) panel_times_rows<true>(A, rows, depth, x.parts, panel, C, x.ldc, columns, add, next);
       else panel_times_rows<false>(A, rows, depth, x.parts, panel, C, x.ldc, columns, add, next);
     }
-    if (p0 + depth < x.k || j0 + width < x.n || (i0 + rows < x.m && i0 + rows - unfinished < finished)) continue;
-    x.finish_rows(std::exchange(unfinished, i0 + rows), i0 + rows);
+    const Index end = i0 + rows;
+    const bool last_block = p0 + depth >= x.k && j0 + width >= x.n;
+    if (!last_block || (end < x.m && end - first_unfinished < rows_at_a_time)) continue;
+    x.finish_rows(std::exchange(first_unfinished, end), end);
   }
 }
 

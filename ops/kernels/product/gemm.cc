@@ -119,22 +119,22 @@ void multiply(bool blocked, Trans a, Trans b, Index m, Index n, Index k, T alpha
   then.run(m, n);
 }
 
-// Pieces of whole rows hand these to the epilogue. It follows a product that has other pieces, or one that a single
-// thread computes although there are several.
+// A piece of whole rows runs their epilogue. Otherwise the epilogue runs after the product: pieces are columns, or the
+// product is one piece, and the epilogue can use more threads.
 template <class T>
 void multiply_pieces(const Epilogue* epilogue, Trans a, Trans b, Index m, Index n, Index k, T alpha, const T* A,
                      Index lda, const T* B, Index ldb, T beta, T* C, Index ldc) {
   const bool blocked = is_blocked_product(m, n, k, alpha, beta), threads = internal::can_split();
   const Pieces pieces = pieces_of(m, n, k);
   const bool all_at_once = pieces.rows.count * pieces.columns.count == 1 || (blocked && !threads);
-  const bool by_rows = all_at_once ? !threads : pieces.columns.count == 1;
+  const bool pieces_finish_rows = all_at_once ? !threads : pieces.columns.count == 1;
   // The bits of a blocked product do not depend on its pieces.
   for_pieces(pieces, all_at_once, [&](Index i, Index height, Index j, Index width) {
     multiply(blocked, a, b, height, width, k, alpha, a == Trans::kYes ? A + i : A + i * lda, lda,
              b == Trans::kYes ? B + j * ldb : B + j, ldb, beta, C + i * ldc + j, ldc,
-             {by_rows ? epilogue : nullptr, i});
+             {pieces_finish_rows ? epilogue : nullptr, i});
   });
-  if (!by_rows) RowEpilogue{epilogue}.run(m, n);
+  if (!pieces_finish_rows) RowEpilogue{epilogue}.run(m, n);
 }
 
 }  // namespace

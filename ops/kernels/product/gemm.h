@@ -23,7 +23,7 @@ template <class T>
 void gemm(Trans a, Trans b, std::int64_t m, std::int64_t n, std::int64_t k, T alpha, const T* A, std::int64_t lda,
           const T* B, std::int64_t ldb, T beta, T* C, std::int64_t ldc);
 
-// C = op(A) op(B), where ldc is n, followed by the epilogue of C, which may be null. T: float, double.
+// C = op(A) op(B), where ldc is n, then runs the epilogue on C if it is not null. T: float, double.
 template <class T>
 void gemm_with_epilogue(const Epilogue* epilogue, Trans a, Trans b, std::int64_t m, std::int64_t n, std::int64_t k,
                         const T* A, std::int64_t lda, const T* B, std::int64_t ldb, T* C);

@@ -109,8 +109,8 @@ struct TileSums {
   }
 };
 
-// A tile of C, its row stride, and how many columns of it to write (at most kVectors vectors). `ahead`: how many rows
-// below it the rows are that the tile prefetches. A tile with few products takes less time than memory needs.
+// A tile of C, its row stride, and how many columns of it to write (at most kVectors vectors). The tile prefetches
+// the rows of C that are `ahead` rows below its own: a short product ends before its own rows would arrive.
 template <class T>
 struct TileOut {
   T* at;
