@@ -15,6 +15,7 @@
 #include "syncline/backend/nn.h"
 #include "syncline/backend/reduce.h"
 #include "syncline/backend/shape.h"
+#include "syncline/backend/variable.h"
 #include "tests/runtime/ranks.h"
 #include "tests/runtime/support.h"
 
@@ -49,6 +50,16 @@ TEST(SplitValues, DistancesOfAllPairs) {
         const Expr t = tanh(x);
         return sum(abs(expand_dims(t, 0) - expand_dims(t, 1)), {2});
       });
+}
+
+// Each rank computes the whole product, and a program that needs only the rank's rows of it.
+TEST(SplitValues, OwnRowsOfAProductOfVariables) {
+  for (const std::int64_t rows : {2, 7})
+    expect_same_value(random_doubles({rows, 300}, 5), [rows](const Expr& x) {
+      const Variable v = variable(random_doubles({rows, 20}, 6)), w = variable(random_doubles({20, 300}, 7));
+      const Expr y = relu(x + dot(v, w));
+      return dot(y, variable(random_doubles({300, 2}, 8))) + sum(exp(y), {1}, true);
+    });
 }
 
 TEST(SplitValues, SumsOfIntegers) {
