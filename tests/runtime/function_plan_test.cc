@@ -272,7 +272,7 @@ TEST_F(PlanTest, TheScheduleBehindEachPassIsWrittenForPeople) {
   };
   EXPECT_NE(text_of("00-list_tasks.txt").find("fused exp\n"), std::string::npos);
   EXPECT_NE(text_of("01-fuse.txt").find("fused exp add\n"), std::string::npos);
-  EXPECT_NE(text_of("16-lay_out_memory.txt").find("@arena"), std::string::npos);
+  EXPECT_NE(text_of("17-lay_out_memory.txt").find("@arena"), std::string::npos);
   std::filesystem::remove_all(folder);
 }
 
