@@ -102,7 +102,8 @@ struct Recurrent {
         recurrent(variable(random_doubles({kUnits, kUnits}, 2), {.name = layer + "/recurrent_kernel"})),
         x(placeholder({.shape = {kUnknown, time, kFeatures}, .dtype = DType::kFloat64})) {
     const RnnStep step = [this](const Expr& e, const Exprs& s) {
-      const Expr h = tanh(dot(e, kernel) + dot(s[0], recurrent));
+      // The product runs the addition; tanh is a step of its own.
+      const Expr h = tanh(reverse(dot(e, kernel) + dot(s[0], recurrent), {1}));
       return std::pair{h, Exprs{h}};
     };
     const Expr zero = repeat_elements(expand_dims(sum(x, {1, 2}) * 0.0, 1), kUnits, 1);

@@ -90,7 +90,9 @@ TEST(Verify, GuardsWereWritten) {
   const Case c;
   const Expr condition = any(greater(c.x, c.y));
   Schedule s = c.listed({tanh(c.x), condition});
-  s.tasks[task_of(s, "tanh")].guards = {{condition, true}};
+  const std::size_t t = task_of(s, "tanh");
+  s.tasks[t].guards = {{condition, true}};
+  std::rotate(s.tasks.begin(), s.tasks.begin() + static_cast<std::ptrdiff_t>(t), s.tasks.end());
   expect_broken(s, "reads any before it is written");
 }
 
