@@ -49,6 +49,9 @@ using kernels::Beside;
 using kernels::ChainLink;
 using kernels::ChainOp;
 
+// True if hn::Max and hn::Min give their second operand where one is NaN or both are zeros, as x86's instructions do.
+constexpr bool kExtremesGiveSecond = HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128;
+
 // Must give the same bits as the loops of ops/math and ops/nn.
 struct Chain_add {
   template <class D, class V>
@@ -77,14 +80,14 @@ struct Chain_div {
 struct Chain_maximum {
   template <class D, class V>
   HWY_INLINE HWY_ATTR V operator()(D, V x, V y) const {
-    if constexpr (HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR) return hn::IfThenElse(hn::IsNaN(x), x, hn::Max(x, y));
+    if constexpr (kExtremesGiveSecond) return hn::IfThenElse(hn::IsNaN(x), x, hn::Max(x, y));
     else return hn::IfThenElse(hn::Or(hn::Gt(x, y), hn::IsNaN(x)), x, y);
   }
 };
 struct Chain_minimum {
   template <class D, class V>
   HWY_INLINE HWY_ATTR V operator()(D, V x, V y) const {
-    if constexpr (HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR) return hn::IfThenElse(hn::IsNaN(x), x, hn::Min(x, y));
+    if constexpr (kExtremesGiveSecond) return hn::IfThenElse(hn::IsNaN(x), x, hn::Min(x, y));
     else return hn::IfThenElse(hn::Or(hn::Lt(x, y), hn::IsNaN(x)), x, y);
   }
 };
@@ -103,8 +106,7 @@ struct Chain_square {
 struct Chain_relu {
   template <class D, class V>
   HWY_INLINE HWY_ATTR V operator()(D d, V x) const {
-    if constexpr (HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR)
-      return hn::Max(hn::Zero(d), x);  // the second one, if equal or NaN
+    if constexpr (kExtremesGiveSecond) return hn::Max(hn::Zero(d), x);
     else return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x);
   }
 };

@@ -171,7 +171,7 @@ HWY_ATTR void block_product(const MatrixProduct<T>& x, Index p0, Index depth, In
   const Index fitting = kPackedBytes / (depth * static_cast<Index>(sizeof(T))) / kRowsMultiple * kRowsMultiple;
   const Index rows_at_a_time = kEpilogueElements / x.n / kRowsMultiple * kRowsMultiple;
   Index most = std::min(kBlockRows, fitting), first_unfinished = 0;
-  if (x.epilogue != nullptr && depth * x.n <= kEpilogueElements)  // B stays in the cache beside C
+  if (x.then.epilogue != nullptr && depth * x.n <= kEpilogueElements)  // B stays in the cache beside C
     most = std::min(most, std::max(rows_at_a_time, 2 * kRowsMultiple));
   // C in memory order: its lines come faster.
   const bool is_short = depth * x.n * static_cast<Index>(sizeof(T)) <= kShortBytes && x.n > kWidth;
@@ -202,7 +202,7 @@ HWY_ATTR void block_product(const MatrixProduct<T>& x, Index p0, Index depth, In
     const Index end = i0 + rows;
     const bool last_block = p0 + depth >= x.k && j0 + width >= x.n;
     if (!last_block || (end < x.m && end - first_unfinished < rows_at_a_time)) continue;
-    x.finish_rows(std::exchange(first_unfinished, end), end);
+    x.then.run(std::exchange(first_unfinished, end), end, x.n);
   }
 }
 
@@ -275,7 +275,7 @@ HWY_ATTR void all_blocks(const MatrixProduct<T>& x, std::byte* memory) {
   T* packed = reinterpret_cast<T*>(memory + kPanelsBytes);
   if (x.parts.empty() && reads_along_rows(x)) {
     few_rows_product(x, panels);
-    return x.finish_rows(0, x.m);
+    return x.then.run(0, x.m, x.n);
   }
   const Index depth = x.parts.empty() ? even_part(x.k, kBlockDepth<T>, 1) : x.k;
   const Index width = even_part(x.n, kPanelsBytes / kPanelBytes / depth * kWidth, kWidth);

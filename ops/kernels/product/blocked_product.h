@@ -33,13 +33,7 @@ struct MatrixProduct {
   // Where parts of k begin, then k: the product is the sum of the parts' products along the tree of part_tree.h, each
   // with the bits that it has alone. Empty: one part. See fits_parts.
   std::span<const std::int64_t> parts{};
-  const Epilogue* epilogue = nullptr;  // of whole rows: ldc == n
-  std::int64_t first_row = 0;          // of C, for the epilogue
-
-  // Runs the epilogue of rows [begin, end) of this product, if there is one.
-  void finish_rows(std::int64_t begin, std::int64_t end) const {
-    if (epilogue != nullptr) epilogue->run((first_row + begin) * n, (first_row + end) * n);
-  }
+  RowEpilogue then{};  // of whole rows: ldc == n
 };
 
 // True if blocked_product supports these parts.

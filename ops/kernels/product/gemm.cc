@@ -86,16 +86,6 @@ void scale(Index m, Index n, T beta, T* C, Index ldc) {
   }
 }
 
-// The epilogue of whole rows of a product, of which `row` is the first.
-struct RowEpilogue {
-  const Epilogue* epilogue = nullptr;
-  Index row = 0;
-
-  void run(Index m, Index n) const {
-    if (epilogue != nullptr) epilogue->run(row * n, (row + m) * n);
-  }
-};
-
 // On the calling thread. `blocked`: is_blocked_product of the whole product.
 template <class T>
 void multiply(bool blocked, Trans a, Trans b, Index m, Index n, Index k, T alpha, const T* A, Index lda, const T* B,
@@ -103,20 +93,20 @@ void multiply(bool blocked, Trans a, Trans b, Index m, Index n, Index k, T alpha
   if (m == 0 || n == 0) return;
   if (k == 0) {
     scale(m, n, beta, C, ldc);
-    return then.run(m, n);
+    return then.run(0, m, n);
   }
   const bool without_blas =
       !loaded_blas().refused.empty() || std::max({m, n, k, lda, ldb, ldc}) > std::numeric_limits<int>::max();
   SYNCLINE_CHECK(!without_blas || (alpha == T(1) && (beta == T(0) || beta == T(1))));
   if (without_blas || blocked)
-    return blocked_product<T>({a, b, m, n, k, A, lda, B, ldb, C, ldc, beta == T(1), {}, then.epilogue, then.row});
+    return blocked_product<T>({a, b, m, n, k, A, lda, B, ldb, C, ldc, beta == T(1), {}, then});
   // OpenBLAS adds the terms of a small product one after the other, which loses digits of long sums.
   constexpr Index kLongestSum = 4096;
   for (Index at = 0; at < k; at += kLongestSum)
     blas_product(a, b, static_cast<int>(m), static_cast<int>(n), static_cast<int>(std::min(kLongestSum, k - at)), alpha,
                  A + at * (a == Trans::kYes ? lda : 1), static_cast<int>(lda), B + at * (b == Trans::kYes ? 1 : ldb),
                  static_cast<int>(ldb), at == 0 ? beta : T(1), C, static_cast<int>(ldc));
-  then.run(m, n);
+  then.run(0, m, n);
 }
 
 // A piece of whole rows runs their epilogue. Otherwise the epilogue runs after the product: pieces are columns, or the
@@ -134,7 +124,7 @@ void multiply_pieces(const Epilogue* epilogue, Trans a, Trans b, Index m, Index 
              b == Trans::kYes ? B + j * ldb : B + j, ldb, beta, C + i * ldc + j, ldc,
              {pieces_finish_rows ? epilogue : nullptr, i});
   });
-  if (!pieces_finish_rows) RowEpilogue{epilogue}.run(m, n);
+  if (!pieces_finish_rows) RowEpilogue{epilogue}.run(0, m, n);
 }
 
 }  // namespace

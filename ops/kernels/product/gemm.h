@@ -17,6 +17,17 @@ namespace syncline::kernels {
 
 enum class Trans : bool { kNo = false, kYes = true };
 
+// The epilogue, or null, of a matrix of n columns, for a product that computes its rows from `first_row` on.
+struct RowEpilogue {
+  const Epilogue* epilogue = nullptr;
+  std::int64_t first_row = 0;
+
+  // For rows [begin, end) of the product.
+  void run(std::int64_t begin, std::int64_t end, std::int64_t n) const {
+    if (epilogue != nullptr) epilogue->run((first_row + begin) * n, (first_row + end) * n);
+  }
+};
+
 // Splits large products over the pool. The split depends only on m, n and k, and is left out on one thread only where
 // it decides no bit, so bits do not depend on the number of threads.
 template <class T>
