@@ -22,7 +22,7 @@ AppendFile::AppendFile(std::string path)
 
 void AppendFile::append(std::string_view bytes) {
   const HoldFileSizeSignal hold;
-  const Written written = write_whole(file_.get(), size_, std::as_bytes(std::span(bytes)));
+  const Written written = write_all(file_.get(), size_, std::as_bytes(std::span(bytes)));
   if (written.error == 0) {
     size_ += bytes.size();
     return;

@@ -111,7 +111,7 @@ class AtomicFile::Temporary {
   void write(std::uint64_t offset, std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
       const std::size_t size = std::min(bytes.size(), kWriteback);
-      write_whole(offset, bytes.first(size));
+      write_or_fail(offset, bytes.first(size));
       start_writeback(offset, size);
       offset += size;
       bytes = bytes.subspan(size);
@@ -140,8 +140,8 @@ class AtomicFile::Temporary {
   const std::string& path() const { return path_; }
 
  private:
-  void write_whole(std::uint64_t offset, std::span<const std::byte> bytes) {
-    const Written written = io::write_whole(descriptor_.get(), offset, bytes);
+  void write_or_fail(std::uint64_t offset, std::span<const std::byte> bytes) {
+    const Written written = write_all(descriptor_.get(), offset, bytes);
     if (written.error != 0) fail_save(path_, join_text("writing byte ", offset + written.bytes), written.error);
   }
 
@@ -200,7 +200,7 @@ void replace_text_in_place(const std::string& path, std::string text) {
     fail<IoError>("'", path, "': cannot overwrite it: ", std::strerror(errno));
   text.resize(std::max(text.size(), static_cast<std::size_t>(status.st_size)), ' ');
   const HoldFileSizeSignal hold;
-  const Written written = write_whole(descriptor.get(), 0, std::as_bytes(std::span(text)));
+  const Written written = write_all(descriptor.get(), 0, std::as_bytes(std::span(text)));
   if (written.error != 0) fail<IoError>("'", path, "': cannot overwrite it: ", reason_of_write(written.error));
 }
 

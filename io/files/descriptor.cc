@@ -41,7 +41,7 @@ HoldFileSizeSignal::~HoldFileSizeSignal() {
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
-Written write_whole(int descriptor, std::uint64_t offset, std::span<const std::byte> bytes) {
+Written write_all(int descriptor, std::uint64_t offset, std::span<const std::byte> bytes) {
   Written written;
   while (written.bytes < bytes.size()) {
     const auto rest = bytes.subspan(written.bytes);

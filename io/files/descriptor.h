@@ -63,7 +63,7 @@ struct Written {
   std::size_t bytes = 0;
   int error = 0;
 };
-Written write_whole(int descriptor, std::uint64_t offset, std::span<const std::byte> bytes);
+Written write_all(int descriptor, std::uint64_t offset, std::span<const std::byte> bytes);
 
 // A message for an errno, with a remedy.
 std::string reason_of_write(int error);

@@ -113,7 +113,7 @@ void FolderLock::write_holder() const {
   ::uname(&machine);
   const std::string text = fmt::format("process {} on {}, since {:%Y-%m-%d %H:%M:%S}\n", process_, machine.nodename,
                                        fmt::localtime(std::time(nullptr)));
-  if (::ftruncate(file_->get(), 0) == 0) write_whole(file_->get(), 0, std::as_bytes(std::span(text)));
+  if (::ftruncate(file_->get(), 0) == 0) write_all(file_->get(), 0, std::as_bytes(std::span(text)));
 }
 
 std::string FolderLock::holder() const {

@@ -21,7 +21,7 @@ struct Print {
   static Meta infer(const Attrs&, std::span<const Meta> in) { return in[0]; }
   static Placed place(const Attrs&, const PlaceArgs& args);
   // The text writer may throw.
-  static bool may_refuse(const Attrs&, std::span<const Meta>) { return true; }
+  static bool may_throw(const Attrs&, std::span<const Meta>) { return true; }
   static void run(const Attrs& a, const KernelArgs& k);
   static std::vector<Expr> grad(const Attrs&, const Expr&, const Expr& dy) { return {dy, Expr{}}; }
 };

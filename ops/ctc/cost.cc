@@ -274,7 +274,7 @@ struct CtcCost : WithoutAttrs {
     return {in[kLogits].dtype, Shape{in[kLogits].shape[0]}};
   }
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_samples(args); }
-  static bool may_refuse(const Attrs&, std::span<const Meta>) { return true; }
+  static bool may_throw(const Attrs&, std::span<const Meta>) { return true; }
   static std::size_t scratch(const Attrs&, std::span<const Meta> in, std::span<const Meta>) {
     return scratch_of(in, /*gradient=*/false);
   }
@@ -294,7 +294,7 @@ struct CtcCostGrad : WithoutAttrs {
     return in[kLogits];
   }
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_samples(args); }
-  static bool may_refuse(const Attrs&, std::span<const Meta>) { return true; }
+  static bool may_throw(const Attrs&, std::span<const Meta>) { return true; }
   static std::size_t scratch(const Attrs&, std::span<const Meta> in, std::span<const Meta>) {
     return scratch_of(in, /*gradient=*/true);
   }
@@ -319,7 +319,7 @@ struct CtcSecondDerivative : WithoutAttrs {
   static constexpr std::string_view kName = "ctc_second_derivative";
   static Meta infer(const Attrs&, std::span<const Meta> in) { return in[0]; }
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_elementwise(args); }
-  static bool may_refuse(const Attrs&, std::span<const Meta>) { return true; }
+  static bool may_throw(const Attrs&, std::span<const Meta>) { return true; }
   static void run(const Attrs&, const KernelArgs&) {
     fail<ValueError>(
         CtcCost::kName,

@@ -36,7 +36,7 @@ struct CtcGreedy : WithoutAttrs {
     return {{DType::kInt64, Shape{y[0], y[1]}}, {in[0].dtype, Shape{y[0], 1}}};
   }
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_samples(args); }
-  static bool may_refuse(const Attrs&, std::span<const Meta>) { return true; }
+  static bool may_throw(const Attrs&, std::span<const Meta>) { return true; }
 
   template <class T>
   static void decode(const T* scores, std::int64_t steps, std::int64_t classes, std::int64_t* labels, T* loss) {
@@ -86,7 +86,7 @@ struct CtcBeamSearch {
     return {{DType::kInt64, Shape{y[0], a.top_paths, y[1]}}, {in[0].dtype, Shape{y[0], a.top_paths}}};
   }
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_samples(args); }
-  static bool may_refuse(const Attrs&, std::span<const Meta>) { return true; }
+  static bool may_throw(const Attrs&, std::span<const Meta>) { return true; }
 
   static kernels::Chunks chunks(const Attrs& a, const Shape& y) {
     return ctc::sample_chunks(y[0], static_cast<double>(y[1] * (20 + 3 * y[2] * a.beam_width)));

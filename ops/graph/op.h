@@ -16,8 +16,8 @@
 // unknown) and again with the fed shapes. `grad` uses the public ops, so second derivatives need no extra code; it
 // returns one Expr per input, empty for an input without a gradient. Optional members: `accumulate` (accumulates a sum
 // over rows in parts), `scratch` (bytes that a kernel needs besides its buffers), `simplify` (a cheaper form once
-// shapes are known), `prepare` (moves work out of a loop), `strided_view` (the output as a strided view of the input),
-// `may_refuse` (whether the kernel may throw), `flops` and `bytes` (what a call takes, if not plain_work), kMovesData
+// shapes are known), `hoist` (moves work out of a loop), `strided_view` (the output as a strided view of the input),
+// `may_throw` (whether the kernel may throw), `flops` and `bytes` (what a call takes, if not plain_work), kMovesData
 // (it takes moved_work), `run_program` and `takes_program` (of reductions), `parts_scratch`, `known_elements` (those
 // that are known while a graph is built), kView, kInPlace, kTakesEpilogue, kEffect, kShapeOnly, kLeaf, kTakesFloat16
 // (below). Ops are registered before main; the registry is immutable afterwards.
@@ -48,7 +48,7 @@ struct FusedProgram;
 
 // The part of a split output that this rank computes: its elements start at `begin` along `axis` of a dimension of
 // `size` elements.
-struct Slice {
+struct OutputSlice {
   int axis = 0;
   std::int64_t begin = 0;
   std::int64_t size = 1;
@@ -72,8 +72,8 @@ struct KernelArgs {
   std::span<const Meta> in_meta;
   std::span<const Meta> out_meta;
   void* scratch = nullptr;                      // the bytes that the op's `scratch` requested
-  const std::uint64_t* random_step = nullptr;   // how often the random op has run; selects new numbers
-  Slice slice;                                  // of output 0, in the global value
+  const std::uint64_t* random_runs = nullptr;   // how often the random op has run; selects new numbers
+  OutputSlice slice;                            // of output 0, in the global value
   bool is_primary = true;                       // true on the one rank that writes output for the job
   RowParts parts;                               // only for ops with `parts_scratch`
   const kernels::Epilogue* epilogue = nullptr;  // only for ops with kTakesEpilogue (ops/kernels/epilogue.h)
@@ -130,7 +130,7 @@ struct OpDef {
   Expr (*simplify)(const void* attrs, std::span<const Expr> in, const Meta& out) = nullptr;
   // In a loop body, once shapes are known: returns an equal expression with an operand that depends only on inputs that
   // are equal in every iteration (`fixed`), so that this operand is computed before the loop; or empty.
-  Expr (*prepare)(const void* attrs, std::span<const Expr> in, const std::vector<bool>& fixed) = nullptr;
+  Expr (*hoist)(const void* attrs, std::span<const Expr> in, const std::vector<bool>& fixed) = nullptr;
   // Of output 0, whose shape is known; `known` are those of the inputs (ops/graph/known_elements.h).
   KnownElements (*known_elements)(const void* attrs, std::span<const Expr> in,
                                   std::span<const KnownElements> known) = nullptr;
@@ -138,7 +138,7 @@ struct OpDef {
   StridedView (*strided_view)(const void* attrs, const Meta& in) = nullptr;
   // True if `run` or `block` throws for some values of operands with these metas (an index outside its table). A step
   // writes no variable before all such ops have finished (runtime/passes/commit.cc). Null: the op never throws.
-  bool (*may_refuse)(const void* attrs, std::span<const Meta> in) = nullptr;
+  bool (*may_throw)(const void* attrs, std::span<const Meta> in) = nullptr;
   // Of one call, for profiles.
   Work (*work)(const void* attrs, std::span<const Meta> in, std::span<const Meta> out) = nullptr;
   RandomOp* (*random_op)(const void* attrs) = nullptr;  // see random_op_of
@@ -213,8 +213,8 @@ KnownElements known_elements(const void* attrs, std::span<const Expr> in, std::s
 }
 
 template <class Op>
-bool may_refuse(const void* attrs, std::span<const Meta> in) {
-  return Op::may_refuse(*static_cast<const typename Op::Attrs*>(attrs), in);
+bool may_throw(const void* attrs, std::span<const Meta> in) {
+  return Op::may_throw(*static_cast<const typename Op::Attrs*>(attrs), in);
 }
 
 template <class Op>
@@ -249,16 +249,16 @@ OpDef make_def() {
     def.simplify = [](const void* a, std::span<const Expr> in, const Meta& out) {
       return Op::simplify(*static_cast<const Attrs*>(a), in, out);
     };
-  if constexpr (requires { Op::prepare; })
-    def.prepare = [](const void* a, std::span<const Expr> in, const std::vector<bool>& fixed) {
-      return Op::prepare(*static_cast<const Attrs*>(a), in, fixed);
+  if constexpr (requires { Op::hoist; })
+    def.hoist = [](const void* a, std::span<const Expr> in, const std::vector<bool>& fixed) {
+      return Op::hoist(*static_cast<const Attrs*>(a), in, fixed);
     };
   if constexpr (requires { Op::known_elements; }) def.known_elements = &known_elements<Op>;
   if constexpr (requires { Op::strided_view; })
     def.strided_view = [](const void* a, const Meta& in) {
       return Op::strided_view(*static_cast<const Attrs*>(a), in);
     };
-  if constexpr (requires { Op::may_refuse; }) def.may_refuse = &may_refuse<Op>;
+  if constexpr (requires { Op::may_throw; }) def.may_throw = &may_throw<Op>;
   def.work = &work<Op>;
   def.view = requires { Op::kView; };
   if constexpr (requires { &Attrs::random_op; })

@@ -73,7 +73,7 @@ struct Dot {
     });
   }
   // Packs a weight once if every iteration of a loop multiplies rows by it.
-  static Expr prepare(const Attrs& a, std::span<const Expr> in, const std::vector<bool>& fixed) {
+  static Expr hoist(const Attrs& a, std::span<const Expr> in, const std::vector<bool>& fixed) {
     const Shape& w = in[1].shape();
     if (!fixed[1] || fixed[0] || w.size() < 16 * 16) return {};
     return dot_packed(in[0], pack_matrix(in[1], a.transpose_y), w[a.transpose_y ? 0 : 1]);

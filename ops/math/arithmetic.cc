@@ -203,7 +203,7 @@ struct Minimum : Numeric<Minimum, block_of> {
 struct Pow : Numeric<Pow, block_of> {
   static constexpr std::string_view kName = "pow";
   // A negative integer exponent throws.
-  static bool may_refuse(const Attrs&, std::span<const Meta> in) {
+  static bool may_throw(const Attrs&, std::span<const Meta> in) {
     return is_integer(in[1].dtype) && in[1].dtype != DType::kUint8;
   }
   static Expr simplify(const Attrs&, std::span<const Expr> in, const Meta& out) {

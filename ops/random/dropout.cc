@@ -50,7 +50,7 @@ struct DropoutMask {
   }
 
   static void run(const Attrs& a, const KernelArgs& k) {
-    const Stream stream = stream_of(*a.random_op, *k.random_step);
+    const Stream stream = stream_of(*a.random_op, *k.random_runs);
     double level = a.level;
     if (k.in_meta.size() > 1) level = *k.input<double>(1);
     if (!(level < 1)) {

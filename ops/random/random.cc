@@ -51,7 +51,7 @@ struct Random {
     return {{args.at[0]}, {args.at[0]}};
   }
   static void run(const Attrs& a, const KernelArgs& k) {
-    const Stream stream = stream_of(*a.random_op, *k.random_step);
+    const Stream stream = stream_of(*a.random_op, *k.random_runs);
     if (k.out_dtype() == DType::kFloat16)
       return for_global_runs<Float16>(k, Self::kCost, [&](std::uint64_t first, std::int64_t n, Float16* out) {
         draw_halves(a, stream, first, n, out);

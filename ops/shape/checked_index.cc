@@ -29,7 +29,7 @@ struct CheckedIndex {
   };
   static constexpr auto fields = std::tuple{field("op", &Attrs::op), field("size", &Attrs::size)};
   static Meta infer(const Attrs&, std::span<const Meta> in) { return in[0]; }
-  static bool may_refuse(const Attrs&, std::span<const Meta>) { return true; }
+  static bool may_throw(const Attrs&, std::span<const Meta>) { return true; }
   static Placed place(const Attrs&, const PlaceArgs& args) {
     return args.at[0].is_split() ? Placed{{args.at[0]}, {args.at[0]}} : gathered(args);
   }

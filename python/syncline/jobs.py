@@ -32,7 +32,7 @@ from syncline.keras_support.sequence_epochs import FollowedSequence
 from syncline.latest_checkpoint import load_latest, loaded
 from syncline.status_file import read_setting, read_status, write_status
 from syncline.training_state import TrainingState
-from syncline.whole_files import FolderLock, alone_in, make_folder, write_whole
+from syncline.whole_files import FolderLock, alone_in, make_folder, write_atomically
 
 __all__ = ["EXIT_SAVED", "Checkpoints", "load_latest"]
 
@@ -220,7 +220,7 @@ class Checkpoints(Callback):
         name = f"epoch-{self._epoch:04d}" + (f"-batch-{self._batch:06d}" if self._batch else "") + ".h5"
         path = os.path.join(self._folder, name)
         try:
-            self._with_room(path, lambda: write_whole(path, lambda file: self._write(file, state)))
+            self._with_room(path, lambda: write_atomically(path, lambda file: self._write(file, state)))
             self._with_room(path, lambda: point_at(self._folder, name))
         except (OSError, MemoryError) as error:
             return self._cannot_save(path, error)

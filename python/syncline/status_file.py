@@ -6,7 +6,7 @@ import json
 import os
 import sys
 
-from syncline.whole_files import replace_in_place, write_whole
+from syncline.whole_files import replace_in_place, write_atomically
 
 
 def _path(folder):
@@ -40,7 +40,7 @@ def write_status(folder, writer, fields):
     text = json.dumps(fields, indent=2) + "\n"
     try:
         try:
-            write_whole(path, lambda file: file.write(text.encode()), f"{path}.tmp{writer or ''}")
+            write_atomically(path, lambda file: file.write(text.encode()), f"{path}.tmp{writer or ''}")
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT) or not os.path.isfile(path):
                 raise

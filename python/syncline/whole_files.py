@@ -12,7 +12,7 @@ _PATIENCE = 5.0
 _held = set()  # (process, folder): a POSIX lock does not exclude the process that holds it
 
 
-def write_whole(path, write, temporary=None):
+def write_atomically(path, write, temporary=None):
     """Writes an atomic file: write(file) fills a temporary file, which replaces `path` when its data are on the disk.
 
     The temporary file (`path`.tmp) is always a new file, so a link of that name is not followed. It is removed after an error. Raises

@@ -37,7 +37,7 @@ void share_values(const Session& session, std::span<const std::shared_ptr<Variab
   std::uint64_t digest = 0, place = 0;
   for (const auto& state : variables) {
     ++place;
-    if (!state->changed()) continue;
+    if (state->agreed()) continue;
     Array& value = state->value();
     if (!state->partial() || !divides_partial_variables(&strategy)) {
       digest = attrs::mix(attrs::mix(digest, place), kernels::digest(value.raw(), value.bytes()));
@@ -45,14 +45,14 @@ void share_values(const Session& session, std::span<const std::shared_ptr<Variab
       continue;
     }
     if (strategy.rank() != 0) std::memset(value.raw(), 0, value.bytes());
-    state->set_changed(false);
+    state->set_agreed(true);
   }
   if (changed.empty()) return;
   const bool equal = all_equal(gather_numbers(strategy, digest, "values set by hand"));
   for (VariableState* state : changed) {
     Array& value = state->value();
     if (!equal) strategy.broadcast("the value set by hand of " + state->name(), value.raw(), value.bytes());
-    state->set_changed(false);
+    state->set_agreed(true);
   }
   move_to_shared(session, changed, shares);
 }

@@ -35,7 +35,7 @@ Variable filled(const Shape& shape, double value, VariableOptions options) {
 void VariableState::set_by_hand(const Array& value) {
   if (shared_) value_ = value.copy();
   else std::memcpy(value_.raw(), value.raw(), value.bytes());
-  changed_ = true;
+  agreed_ = false;
   whole_.reset();
 }
 
@@ -52,7 +52,7 @@ void VariableState::unshare() {
                 "a part of it only; use it in that job's session");
   value_ = value_.copy();
   shared_.reset();
-  changed_ = true;  // each rank may set another value
+  agreed_ = false;  // each rank may set another value
 }
 
 VariableState& Variable::state() const { return *leaf_.attrs<VariableLeaf::Attrs>().state; }

@@ -334,7 +334,7 @@ class Concretizer {
       return constant_of(evaluate(e));
     } catch (const ValueError&) {
       // Leave the error to the step: this node may be in a side that is not taken.
-      if (e.op().may_refuse == nullptr) throw;
+      if (e.op().may_throw == nullptr) throw;
       return e;
     }
   }

@@ -36,7 +36,7 @@ Array evaluate(const Expr& e) {
                           .in_meta = metas,
                           .out_meta = node.outputs,
                           .scratch = scratch.raw(),
-                          .random_step = nullptr,
+                          .random_runs = nullptr,
                           .slice = {},
                           .parts = {}};
     node.op->run(node.attrs.get(), args);

@@ -9,7 +9,7 @@
 #include "ops/graph/leaf.h"
 #include "ops/graph/substitute.h"
 #include "runtime/graph/concretize.h"
-#include "runtime/graph/loop_prepare.h"
+#include "runtime/graph/loop_hoist.h"
 #include "syncline/backend/core.h"
 #include "syncline/backend/math.h"
 
@@ -184,14 +184,14 @@ class Pruner {
     const std::int64_t iterations = loop.input(0).shape()[0];
     if (iterations > 1) {
       multiply_per_iteration(parts, own);
-      prepare_body(parts.body, parts.captured);
+      hoist_from_body(parts.body, parts.captured);
     }
     const Expr fresh = parts.loop(iterations);
     for (std::size_t i = 0; i < kept.size(); ++i)
       graph_.set(Expr(loop.handle(), kept[i]), Expr(fresh.handle(), static_cast<int>(i)));
   }
 
-  // Moves the product of a sequence and a matrix into the body if only the body reads it. `prepare` packs the matrix
+  // Moves the product of a sequence and a matrix into the body if only the body reads it. `hoist` packs the matrix
   // once, so an iteration's part costs no more than its share of the whole product, and the part is in the cache when
   // used.
   static void multiply_per_iteration(Parts& parts, const std::unordered_set<Expr, ExprHash>& own) {
@@ -219,7 +219,7 @@ class Pruner {
     if (shape.product(1, shape.ndim() - 1) < kFewestRows || shape.back() > sequence.shape().back()) return false;
     const Expr element = element_of(x);
     const std::vector<Expr> inputs{element, w};
-    return sequence.op().prepare(sequence.node().attrs.get(), inputs, {false, true}).handle() != nullptr;
+    return sequence.op().hoist(sequence.node().attrs.get(), inputs, {false, true}).handle() != nullptr;
   }
 
   // Prunes the loops within the body.

@@ -152,7 +152,7 @@ class Assigner {
   // The rows that this rank computes, and those of all ranks if the nodes exchange them.
   void place_in_shared(const Variable& target, const Expr& value) {
     const Expr& rows = value.is<AllGather>() ? value.input(0) : value;
-    const Slice own = local_.slice(rows);
+    const OutputSlice own = local_.slice(rows);
     const std::int64_t row =
         own.size == 0 ? 0 : target.shape().size() * static_cast<std::int64_t>(size_of(target.dtype())) / own.size;
     const int next = memory_.next_of_variable(target.state());

@@ -134,7 +134,7 @@ std::size_t lower_products(LoopStep& step, const Task& task, const std::vector<E
 const std::uint64_t* draw_in_iteration(LoopStep& step, const RandomOp& op, const CompileRequest& request) {
   for (const auto& draw : step.draws)
     if (draw->op == &op) return &draw->in_iteration;
-  step.draws.push_back(std::make_unique<LoopStep::Draw>(LoopStep::Draw{&op, request.random_step(op)}));
+  step.draws.push_back(std::make_unique<LoopStep::Draw>(LoopStep::Draw{&op, request.random_runs(op)}));
   return &step.draws.back()->in_iteration;
 }
 
@@ -187,7 +187,7 @@ Schedule compile_bodies(Schedule schedule) {
     task.body = static_cast<int>(schedule.bodies.size());
     schedule.bodies.push_back(compile_loop(task, schedule));
     task.has_transfers = schedule.bodies.back().body.has_transfers();
-    task.may_refuse = schedule.bodies.back().body.may_refuse();
+    task.may_throw = schedule.bodies.back().body.may_throw();
   }
   return schedule;
 }

@@ -6,7 +6,7 @@
 #include "runtime/passes/passes.h"
 #include "runtime/schedule/uses.h"
 
-// A step that fails, in a transfer or in an op that rejects a value (OpDef::may_refuse), changes no variable. The
+// A step that fails, in a transfer or in an op that rejects a value (OpDef::may_throw), changes no variable. The
 // surviving ranks then hold the state after the last completed step and can save it. The rows of shared variables are
 // written to other memory, before a barrier: when a rank has passed it, all ranks have written theirs.
 namespace syncline {
@@ -31,7 +31,7 @@ std::vector<bool> last_tasks(const Schedule& schedule) {
   std::vector<bool> last(schedule.tasks.size());
   for (std::size_t t = schedule.tasks.size(); t-- > 0;) {
     const Task& task = schedule.tasks[t];
-    if (task.kind > Task::kReduce || task.may_refuse || task.writes.empty()) continue;
+    if (task.kind > Task::kReduce || task.may_throw || task.writes.empty()) continue;
     if (std::ranges::any_of(task.reads, reads_old)) continue;
     const bool conditional = task.has_program() && !task.guards.empty();
     last[t] = std::all_of(task.writes.begin(), task.writes.end(), [&](const Expr& value) {
@@ -50,8 +50,8 @@ bool may_refuse_alone(const Task& task, const LocalView& local) {
     return value.op().effect || (value.is<Loop>() && has_effect(value.attrs<Loop::Attrs>().body->roots()));
   };
   const auto has_own = [&](const Expr& read) { return !local.placement(read).is_replicated(); };
-  return task.may_refuse && (std::any_of(task.nodes.begin(), task.nodes.end(), is_primarys) ||
-                             std::any_of(task.reads.begin(), task.reads.end(), has_own));
+  return task.may_throw && (std::any_of(task.nodes.begin(), task.nodes.end(), is_primarys) ||
+                            std::any_of(task.reads.begin(), task.reads.end(), has_own));
 }
 
 // A rank that rejects a value alone never starts later transfers, so the other ranks fail in these. True if some task

@@ -67,7 +67,7 @@ Plan compile(CompileRequest request) {
   return emit(std::move(schedule));
 }
 
-const std::uint64_t* CompileRequest::random_step(const RandomOp& op) const {
+const std::uint64_t* CompileRequest::random_runs(const RandomOp& op) const {
   return draw_in_iteration ? draw_in_iteration(op) : &op.runs;
 }
 

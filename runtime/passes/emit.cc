@@ -89,7 +89,7 @@ class Emitter {
       case Task::kBarrier: emit_barrier(); break;
       case Task::kWait: push_bare(Step::kWait, transfer_index_.at(task.transfer), "wait", "wait"); break;
     }
-    last_step().may_refuse = task.may_refuse;
+    last_step().may_throw = task.may_throw;
     last_step().args.parts = task.parts;
   }
 
@@ -159,7 +159,7 @@ class Emitter {
     step.kind = task.part_sum < 0 ? Step::kKernel : Step::kPartSum;
     step.index = task.part_sum;
     if (RandomOp* random_op = random_op_of(value.node())) {
-      step.args.random_step = request_.random_step(*random_op);
+      step.args.random_runs = request_.random_runs(*random_op);
       plan_.add_random_op(random_op);
     }
     plan_.keep_.push_back(value);

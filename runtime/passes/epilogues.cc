@@ -20,7 +20,7 @@ class Finder {
   // is none, or if a transfer, a loop or a write of a variable lies between: the kernel would move past it.
   int kernel_of(int t) const {
     const Task& program = task(t);
-    if (program.kind != Task::kFused || program.may_refuse || reads_other_ranks(program)) return kNoTask;
+    if (program.kind != Task::kFused || program.may_throw || reads_other_ranks(program)) return kNoTask;
     int kernel = kNoTask;
     for (const Expr& read : program.reads)
       if (takes_elements_of(read, t)) kernel = std::max(kernel, uses_.of(read).writer);

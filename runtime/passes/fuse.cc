@@ -164,7 +164,7 @@ class Fuser {
       const Task& task = schedule_.tasks[*t];
       const Expr& value = task.nodes[0];
       program.nodes.push_back(value);
-      program.may_refuse = program.may_refuse || task.may_refuse;
+      program.may_throw = program.may_throw || task.may_throw;
       for (const Expr& input : task.reads) {
         const int* found = group_of_.find(input.node());
         if (found != nullptr && *found == group_of_.at(value.node())) continue;

@@ -31,11 +31,11 @@ Task::Kind kind_of(const Node& node) {
   return node.op->block != nullptr ? Task::kFused : Task::kKernel;
 }
 
-bool may_refuse(const Node& node) {
-  if (node.op->may_refuse == nullptr) return false;
+bool may_throw(const Node& node) {
+  if (node.op->may_throw == nullptr) return false;
   std::vector<Meta> in;
   for (const Expr& input : node.inputs) in.push_back(input.meta());
-  return node.op->may_refuse(node.attrs.get(), in);
+  return node.op->may_throw(node.attrs.get(), in);
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ Schedule list_tasks(CompileRequest request) {
     }
     if (task.starts_transfer()) task.transfer = schedule.transfers++;
     task.guards = guarded.of(*node);
-    task.may_refuse = may_refuse(*node);
+    task.may_throw = may_throw(*node);
     schedule.tasks.push_back(std::move(task));
   }
   schedule.nodes = guarded.in_order();

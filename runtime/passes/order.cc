@@ -68,7 +68,7 @@ class Joiner {
     const bool reduces = first.kind != Task::kFused || second.kind != Task::kFused;
     first.kind = reduces ? Task::kReduce : Task::kFused;
     first.nodes.insert(first.nodes.end(), second.nodes.begin(), second.nodes.end());
-    first.may_refuse = first.may_refuse || second.may_refuse;
+    first.may_throw = first.may_throw || second.may_throw;
     for (const Expr& read : second.reads)
       if (!contains(first.writes, read)) add_once(read, first.reads);
     for (const Expr& view : second.strided_views) add_once(view, first.strided_views);

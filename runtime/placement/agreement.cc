@@ -270,13 +270,13 @@ void UsedVariables::clear() {
 
 void UsedVariables::compare(const Session& session, Strategy& ranks) {
   const std::string process = describe_process(session, ranks);
-  std::string names;  // with dtypes, shapes and changed(): these must agree before values are compared
+  std::string names;  // with dtypes, shapes and agreed(): these must agree before values are compared
   std::vector<std::uint64_t> digests;
   std::erase_if(variables_, [](const auto& state) { return state->is_split(); });
   for (const auto& state : variables_) {
     names += join_text("variable '", state->name(), "' ", Meta{state->value().dtype(), state->value().shape()},
-                       state->changed() ? " that was set by hand" : "", '\n');
-    digests.push_back(state->changed() ? 0 : kernels::digest(state->value().raw(), state->value().bytes()));
+                       state->agreed() ? "" : " that was set by hand", '\n');
+    digests.push_back(state->agreed() ? kernels::digest(state->value().raw(), state->value().bytes()) : 0);
   }
   std::uint64_t all = attrs::mix(digest_text(process), digest_text(names));
   for (const std::uint64_t digest : digests) all = attrs::mix(all, digest);

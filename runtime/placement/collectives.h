@@ -8,7 +8,7 @@ namespace syncline {
 
 // The common base; OwnAttrs are the op's attributes.
 template <class OwnAttrs = NoAttrs>
-struct Transport {
+struct PlacementChange {
   static constexpr bool kMovesData = true;
   using Attrs = OwnAttrs;
   static constexpr std::tuple<> fields{};
@@ -23,18 +23,18 @@ struct AllReduceAttrs {
 };
 
 // partial, largest or smallest -> replicated
-struct AllReduce : Transport<AllReduceAttrs> {
+struct AllReduce : PlacementChange<AllReduceAttrs> {
   static constexpr std::string_view kName = "all_reduce";
   static constexpr auto fields = std::tuple{field("from", &Attrs::from)};
 };
 
 // partial -> split along axis 0, for a value of which each rank needs its own rows only.
-struct ReduceScatter : Transport<> {
+struct ReduceScatter : PlacementChange<> {
   static constexpr std::string_view kName = "reduce_scatter";
 };
 
 // split -> replicated: the ranks' parts in rank order. If the split axis is not the first, Interleave restores C order.
-struct AllGather : Transport<> {
+struct AllGather : PlacementChange<> {
   static constexpr std::string_view kName = "all_gather";
   static constexpr bool kTakesFloat16 = true;
 };
@@ -45,7 +45,7 @@ struct InterleaveAttrs {
 };
 
 // Rank-major parts -> C order, for a value split along `axis`.
-struct Interleave : Transport<InterleaveAttrs> {
+struct Interleave : PlacementChange<InterleaveAttrs> {
   static constexpr std::string_view kName = "interleave";
   static constexpr bool kTakesFloat16 = true;
   static constexpr auto fields = std::tuple{field("axis", &Attrs::axis), field("begin", &Attrs::begin)};
@@ -58,7 +58,7 @@ struct OwnRowsAttrs {
 };
 
 // replicated -> split: this rank's elements along the axis, from `begin`. A view if they are contiguous.
-struct OwnRows : Transport<OwnRowsAttrs> {
+struct OwnRows : PlacementChange<OwnRowsAttrs> {
   static constexpr std::string_view kName = "own_rows";
   static constexpr bool kTakesFloat16 = true;
   // `begin` differs between ranks, so it is not a field: fields must agree.
@@ -71,13 +71,13 @@ struct OwnPartAttrs {
 };
 
 // replicated -> partial: the value on one rank, zeros on the others.
-struct OwnPart : Transport<OwnPartAttrs> {
+struct OwnPart : PlacementChange<OwnPartAttrs> {
   static constexpr std::string_view kName = "own_part";
   static void run(const Attrs& a, const KernelArgs& k);
 };
 
 // replicated -> replicated: a copy in separate memory.
-struct Copy : Transport<> {
+struct Copy : PlacementChange<> {
   static constexpr std::string_view kName = "copy";
   static constexpr bool kTakesFloat16 = true;
   static void run(const Attrs& a, const KernelArgs& k);

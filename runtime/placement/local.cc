@@ -24,7 +24,7 @@ std::int64_t LocalView::bytes(const Expr& e) const {
   return meta(e).shape.size() * static_cast<std::int64_t>(size_of(e.dtype()));
 }
 
-Slice LocalView::slice(const Expr& e) const {
+OutputSlice LocalView::slice(const Expr& e) const {
   const Placement p = placement(e);
   if (!p.is_split()) return {.axis = 0, .begin = 0, .size = e.ndim() > 0 ? e.shape()[0] : 1};
   return {.axis = p.axis, .begin = shares_.own_begin(e.shape()[p.axis], p.rows), .size = e.shape()[p.axis]};
@@ -40,7 +40,7 @@ std::vector<std::int64_t> LocalView::elements_by_rank(const Expr& part) const {
 }
 
 std::int64_t LocalView::bytes_before(const Expr& part) const {
-  const Slice own = slice(part);
+  const OutputSlice own = slice(part);
   const std::int64_t row = own.size == 0 ? 0 : part.shape().size() / own.size;
   return own.begin * row * static_cast<std::int64_t>(size_of(part.dtype()));
 }

@@ -18,7 +18,7 @@ class LocalView {
   std::vector<Meta> metas(std::span<const Expr> values) const;
   std::int64_t bytes(const Expr& e) const;
   // The position of this rank's part in the global value.
-  Slice slice(const Expr& e) const;
+  OutputSlice slice(const Expr& e) const;
   // Of a split value whose parts lie behind each other in rank order: how many elements each rank has, and the bytes of
   // the ranks before this one.
   std::vector<std::int64_t> elements_by_rank(const Expr& part) const;

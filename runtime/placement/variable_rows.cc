@@ -34,7 +34,7 @@ Shape rows_of(const Shape& shape) {
 }
 
 bool runs_by_rows(const Node& node) {
-  if (node.op->block == nullptr || node.op->may_refuse != nullptr || node.outputs.size() != 1) return false;
+  if (node.op->block == nullptr || node.op->may_throw != nullptr || node.outputs.size() != 1) return false;
   const Shape& shape = node.outputs[0].shape;
   if (shape.ndim() == 0) return false;
   return std::ranges::all_of(node.inputs, [&](const Expr& input) {

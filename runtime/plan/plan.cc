@@ -184,8 +184,8 @@ bool Plan::has_transfers() const {
          std::any_of(loops_.begin(), loops_.end(), [](const LoopStep& loop) { return loop.body.has_transfers(); });
 }
 
-bool Plan::may_refuse() const {
-  return std::any_of(steps_.begin(), steps_.end(), [](const Step& step) { return step.may_refuse; });
+bool Plan::may_throw() const {
+  return std::any_of(steps_.begin(), steps_.end(), [](const Step& step) { return step.may_throw; });
 }
 
 void Plan::set_fingerprint(std::uint64_t fingerprint) {

@@ -35,7 +35,7 @@ struct StepValue {
 struct Step {
   enum Kind : std::uint8_t { kKernel, kPartSum, kFused, kReduce, kStart, kWait, kLoop, kGuard };
   Kind kind = kKernel;
-  bool may_refuse = false;                    // may throw for some values of its operands
+  bool may_throw = false;                     // may throw for some values of its operands
   bool needed_if = false;                     // kGuard: jumps if its operand differs
   int index = -1;                             // of the program, part sum, transfer or loop; kGuard: the step to jump to
   int by_rank = -1;                           // kFused: index of its RankParts, or -1
@@ -95,8 +95,8 @@ class Plan {
 
   // True if a run has transfers, in loop bodies too.
   bool has_transfers() const;
-  // True if an op of the plan may reject a value (OpDef::may_refuse).
-  bool may_refuse() const;
+  // True if an op of the plan may reject a value (OpDef::may_throw).
+  bool may_throw() const;
   // Without duplicates; includes those of loop bodies.
   std::span<RandomOp* const> random_ops() const { return random_ops_; }
   const std::vector<std::shared_ptr<VariableState>>& variables() const { return variables_; }

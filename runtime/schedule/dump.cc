@@ -53,7 +53,7 @@ std::string head_of(const Task& task) {
   if (task.epilogue) text += " epilogue";
   if (!task.by_rank.empty()) text += " by rank";
   if (task.has_transfers) text += " with transfers";
-  if (task.may_refuse) text += " may refuse";
+  if (task.may_throw) text += " may throw";
   for (const Guard& guard : task.guards)
     text += join_text(guard.needed_if ? " if " : " unless ", guard.condition.node().id);
   return text;

@@ -41,7 +41,7 @@ struct CompileRequest {
   std::function<const std::uint64_t*(const RandomOp&)> draw_in_iteration{};
   Layers layers{};  // in a loop's body, for profiles
 
-  const std::uint64_t* random_step(const RandomOp& op) const;
+  const std::uint64_t* random_runs(const RandomOp& op) const;
 };
 
 inline bool contains(const std::vector<Expr>& values, const Expr& value) {
@@ -86,7 +86,7 @@ struct Task {
   std::vector<std::int64_t> by_rank{};  // kFused: with operands gathered in place: rank r has the elements
                                         // [by_rank[r], by_rank[r + 1])
   bool has_transfers = false;           // kLoop: its body has transfers
-  bool may_refuse = false;              // may throw for some values of its operands
+  bool may_throw = false;               // may throw for some values of its operands
 
   bool has_program() const { return kind == kFused || kind == kReduce; }
   // The nodes behind the elementwise ones.
@@ -96,7 +96,7 @@ struct Task {
   }
   bool starts_transfer() const { return kind == kAllReduce || kind == kReduceScatter || kind == kAllGather; }
   // True if the task may throw: a transfer fails, or an op rejects a value.
-  bool may_fail() const { return kind == kWait || kind == kBarrier || has_transfers || may_refuse; }
+  bool may_fail() const { return kind == kWait || kind == kBarrier || has_transfers || may_throw; }
 };
 
 struct Schedule {

@@ -125,7 +125,7 @@ void add_sums(const std::vector<DividedVariable>& divided, comm::Communicator& w
   for (const auto& [variable, sum, parts] : divided) {
     const Array& own = variable.state().value();
     // A value set by hand is rank 0's and not shared yet: other ranks contribute zeros.
-    const bool nothing = wire.rank() > 0 && variable.state().changed();
+    const bool nothing = wire.rank() > 0 && !variable.state().agreed();
     const auto put_own = [&](std::byte* to) {
       if (nothing) std::memset(to, 0, own.bytes());
       else std::memcpy(to, own.raw(), own.bytes());
@@ -250,7 +250,7 @@ void restore_parts(const std::vector<io::Weight>& parts, const SavedModel& model
       copy_from_first_rank(&wire, "what each rank holds of an accumulated sum", part.raw(), part.bytes());
       if (r == wire.rank()) std::memcpy(own.raw(), part.raw(), own.bytes());
     }
-    partial[i].state().set_changed(false);  // each rank now has its own part
+    partial[i].state().set_agreed(true);  // each rank now has its own part
   }
 }
 

@@ -23,7 +23,7 @@ class MemoryFile {
   const std::string& path() const { return path_; }
   bool holds(std::span<const std::byte> bytes) const {
     return descriptor_.get() >= 0 && ::ftruncate(descriptor_.get(), 0) == 0 &&
-           write_whole(descriptor_.get(), 0, bytes).error == 0;
+           write_all(descriptor_.get(), 0, bytes).error == 0;
   }
 
  private:

@@ -52,9 +52,9 @@ class VariableState {
   Array& value() { return value_; }
   // Sets the value on this rank. That of a shared variable is then this rank's own until the next step that uses it.
   void set_by_hand(const Array& value);
-  // True if set by hand (also initially) since the ranks last agreed on the value.
-  bool changed() const { return changed_; }
-  void set_changed(bool changed) { changed_ = changed; }
+  // False if set by hand (also initially) since the ranks last agreed on the value.
+  bool agreed() const { return agreed_; }
+  void set_agreed(bool agreed) { agreed_ = agreed; }
   const Constraint& constraint() const { return constraint_; }
   void set_constraint(Constraint constraint) { constraint_ = std::move(constraint); }
 
@@ -83,7 +83,7 @@ class VariableState {
   std::unique_ptr<Shared> shared_;
   std::optional<Array> whole_;
   bool partial_ = false;
-  bool changed_ = true;
+  bool agreed_ = false;
 };
 
 class Variable {

@@ -159,7 +159,7 @@ TEST(InverseNormal, UndoesTheDistributionFunction) {
 
 // Runs a random op like a rank that owns [begin, begin + shape[axis]) of the `size` elements along the slice's axis.
 template <class T>
-std::vector<T> run_slice(const Expr& e, const Shape& shape, Slice slice) {
+std::vector<T> run_slice(const Expr& e, const Shape& shape, OutputSlice slice) {
   std::vector<T> out(static_cast<std::size_t>(shape.size()));
   // vector<bool> has no data(), so T is char for an op with bool results.
   void* buffers[] = {out.data()};
@@ -169,7 +169,7 @@ std::vector<T> run_slice(const Expr& e, const Shape& shape, Slice slice) {
   k.out = buffers;
   k.in_meta = meta;
   k.out_meta = meta;
-  k.random_step = &step;
+  k.random_runs = &step;
   k.slice = slice;
   e.op().run(e.node().attrs.get(), k);
   return out;
@@ -283,7 +283,7 @@ TEST(RandomOps, LargeIntegersStayBelowMaxval) {
   void* out[] = {values.data()};
   const std::uint64_t step = 0;
   KernelArgs k;
-  k.out = out, k.out_meta = std::span(&e.meta(), 1), k.random_step = &step;
+  k.out = out, k.out_meta = std::span(&e.meta(), 1), k.random_runs = &step;
   e.op().run(e.node().attrs.get(), k);
   for (const std::int64_t value : values) EXPECT_EQ(value, std::numeric_limits<std::int64_t>::max() - 1023);
 }

@@ -1,4 +1,4 @@
-#include "runtime/graph/loop_prepare.h"
+#include "runtime/graph/loop_hoist.h"
 
 #include <algorithm>
 
@@ -11,9 +11,9 @@
 namespace syncline {
 namespace {
 
-class Preparer {
+class Hoister {
  public:
-  Preparer(LoopBody& body, std::vector<Expr>& captured) : body_(body), captured_(captured) {
+  Hoister(LoopBody& body, std::vector<Expr>& captured) : body_(body), captured_(captured) {
     for (std::size_t i = 0; i < captured.size(); ++i) outside_[body.captures[i]] = captured[i];
   }
 
@@ -27,27 +27,27 @@ class Preparer {
   bool fixed(const Expr& e) const { return outside_.contains(e) || is_constant(e); }
 
   void rewrite(const std::shared_ptr<const Node>& node) {
-    if (node->op->prepare != nullptr) {
+    if (node->op->hoist != nullptr) {
       const std::vector<Expr> inputs = graph_.now(node->inputs);
       std::vector<bool> is_fixed;
       for (const Expr& input : inputs) is_fixed.push_back(fixed(input));
-      if (const Expr prepared = node->op->prepare(node->attrs.get(), inputs, is_fixed)) {
-        check_rewrite(Expr(node), prepared);
-        return graph_.set(Expr(node), with_captures(prepared));
+      if (const Expr hoisted = node->op->hoist(node->attrs.get(), inputs, is_fixed)) {
+        check_rewrite(Expr(node), hoisted);
+        return graph_.set(Expr(node), with_captures(hoisted));
       }
     }
     graph_.rebuild(node);
   }
 
   // Moves the operands that depend only on fixed values out of the loop.
-  Expr with_captures(const Expr& prepared) {
+  Expr with_captures(const Expr& hoisted) {
     std::vector<Expr> inputs;
-    for (const Expr& input : prepared.node().inputs) {
+    for (const Expr& input : hoisted.node().inputs) {
       const std::vector<Expr>& under = input.node().inputs;
       const bool moves = !under.empty() && std::all_of(under.begin(), under.end(), [&](auto& e) { return fixed(e); });
       inputs.push_back(moves ? capture(input) : input);
     }
-    return Expr(make_node(prepared.op(), prepared.node().attrs, std::move(inputs), prepared.name()));
+    return Expr(make_node(hoisted.op(), hoisted.node().attrs, std::move(inputs), hoisted.name()));
   }
 
   Expr capture(const Expr& value) {
@@ -71,6 +71,6 @@ class Preparer {
 
 }  // namespace
 
-void prepare_body(LoopBody& body, std::vector<Expr>& captured) { Preparer(body, captured).run(); }
+void hoist_from_body(LoopBody& body, std::vector<Expr>& captured) { Hoister(body, captured).run(); }
 
 }  // namespace syncline
