@@ -88,7 +88,7 @@ from syncline.functions.elementwise import (
     sqrt,
     square,
 )
-from syncline.keras_support.evaluation import get_session
+from syncline.evaluation import get_session
 from syncline.functions.images import (
     resize_images,
     resize_volumes,

@@ -5,9 +5,11 @@ usage: check_layers.py ROOT
 
 The checks: which room includes which; which files include a library's headers; our own includes are written from the root
 (public headers: from include/) and exist; a source includes its own header first; a header has #pragma once; a public header
-exports its names; a source folder has at most 16 units (a header and its source are one).
+exports its names; a source folder has at most 16 units (a header and its source are one); the Python
+package imports from its lower rooms only.
 """
 
+import ast
 import os
 import re
 import sys
@@ -83,6 +85,14 @@ PUBLIC = {
     ],
     "runtime/training": ["syncline/training/"],
 }
+# The rooms of the Python package, lowest first, as modules and packages; other modules of the package are above them all.
+PYTHON_ROOMS = [
+    ["syncline._core", *("syncline." + name for name in ("error_names", "loading", "plain_values", "random_states", "types"))],
+    ["syncline.keras_support"],
+    ["syncline.distribution"],
+    ["syncline.functions"],
+    ["syncline.checkpoints"],
+]
 # Folders that may include everything.
 OUTER = ("tools", "examples", "tests", "benchmarks", "python")
 FOLDERS = ("include/syncline", "base", "ops", "comm", "io", "runtime", *OUTER)
@@ -178,6 +188,49 @@ def check_include(root, path, written):
     return None
 
 
+def python_modules(root):
+    """{module: its path relative to root} of the Python package."""
+    found = {}
+    for where, _, files in os.walk(os.path.join(root, "python/syncline")):
+        for name in files:
+            if name.endswith(".py"):
+                path = os.path.relpath(os.path.join(where, name), root)
+                module = path.removeprefix("python/").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+                found[module] = path
+    return found
+
+
+def python_room(module):
+    """The index of a module's room in PYTHON_ROOMS; the length of PYTHON_ROOMS for the modules above."""
+    fits = (i for i, room in enumerate(PYTHON_ROOMS) if any((module + ".").startswith(place + ".") for place in room))
+    return next(fits, len(PYTHON_ROOMS))
+
+
+def python_imports(node, modules):
+    """The package's modules that an import statement loads."""
+    if isinstance(node, ast.ImportFrom):
+        names = [f"{node.module}.{alias.name}" for alias in node.names]
+        names = [name if name in modules or name == "syncline._core" else node.module for name in names]
+    else:
+        names = [alias.name for alias in node.names]
+    return [name for name in names if (name + ".").startswith("syncline.")]
+
+
+def python_problems(root):
+    """Yields (path, line, what is wrong) of imports within the Python package, also of those in functions."""
+    modules = python_modules(root)
+    for module, path in sorted(modules.items()):
+        with open(os.path.join(root, path), encoding="utf-8") as file:
+            tree = ast.parse(file.read())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.level > 0:
+                yield path, node.lineno, "import from the package's root"
+            elif isinstance(node, (ast.Import, ast.ImportFrom)):
+                for target in python_imports(node, modules):
+                    if python_room(target) > python_room(module):
+                        yield path, node.lineno, f"{module} stands below {target}"
+
+
 def full_folders(root):
     """Yields (folder, how many units) of folders that hold more than UNITS."""
     units = {}
@@ -246,6 +299,9 @@ def main():
         for line, problem in check_file(root, path):
             problems += 1
             print(f"{path}:{line}: {problem}")
+    for path, line, problem in python_problems(root):
+        problems += 1
+        print(f"{path}:{line}: {problem}")
     for folder, units in full_folders(root):
         problems += 1
         print(f"{folder}: {units} units; divide it, a folder has at most {UNITS}")

@@ -151,6 +151,29 @@ class CheckLayers(unittest.TestCase):
         self.assertEqual(status, 1, output)
         self.assertIn("python/syncline/functions: 17 units", output)
 
+    def test_the_rooms_of_python_import_one_way(self):
+        good = {
+            "python/syncline/__init__.py": "from syncline import _core\nfrom syncline.functions.a import f\n",
+            "python/syncline/types.py": "import syncline._core\n",
+            "python/syncline/functions/a.py": "from syncline.distribution import ranks\n",
+            "python/syncline/distribution/ranks.py": "from syncline import _core, types\n",
+            "python/syncline/jobs.py": "import syncline\nimport os.path\n",
+        }
+        status, output = run("check_layers.py", GOOD_TREE | good)
+        self.assertEqual(status, 0, output)
+        low = "python/syncline/distribution/ranks.py"
+        for path, text, why in [
+            (low, "def f():\n    from syncline.functions import a\n", "syncline.distribution.ranks stands below syncline.functions"),
+            ("python/syncline/functions/a.py", "from syncline import jobs\n", "syncline.functions.a stands below syncline.jobs"),
+            ("python/syncline/functions/a.py", "import syncline\n", "syncline.functions.a stands below syncline"),
+            ("python/syncline/types.py", "from . import jobs\n", "from the package's root"),
+        ]:
+            with self.subTest(path=path, text=text):
+                status, output = run("check_layers.py", GOOD_TREE | good | {path: text})
+                self.assertEqual(status, 1, output)
+                self.assertIn(path + ":", output)
+                self.assertIn(why, output)
+
     def test_an_empty_tree_is_an_error(self):
         status, output = run("check_layers.py", {"notes/a.cc": ""})
         self.assertNotEqual(status, 0, output)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import syncline as K
-from syncline.keras_support import evaluation
+from syncline import evaluation
 from launching import run
 
 

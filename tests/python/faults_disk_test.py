@@ -5,7 +5,7 @@ import subprocess
 import time
 
 import h5py
-from syncline import checkpoint_files, whole_files
+from syncline.checkpoints import files, whole_files
 
 from faulty_training import expect_continues, expect_order, on_one_and_two_ranks, small_disk, state, status, train  # noqa: F401
 
@@ -80,12 +80,12 @@ def test_what_is_newer_than_latest_makes_no_room(tmp_path):
         (tmp_path / name).touch()
         os.utime(tmp_path / name, (second, second))
     paths = [str(tmp_path / name) for name in names]
-    assert checkpoint_files.older_than_latest(tmp_path) == paths[:3]
+    assert files.older_than_latest(tmp_path) == paths[:3]
     (tmp_path / "latest").symlink_to(names[2])
-    assert checkpoint_files.older_than_latest(tmp_path) == paths[:2]
+    assert files.older_than_latest(tmp_path) == paths[:2]
     (tmp_path / "latest").unlink()
     (tmp_path / "latest").symlink_to(names[0])
-    assert checkpoint_files.older_than_latest(tmp_path) == []
+    assert files.older_than_latest(tmp_path) == []
 
 
 @on_one_and_two_ranks

@@ -8,6 +8,9 @@ from syncline.types import Any
 # The learning phase: None (not used yet), a placeholder, or the number set by set_learning_phase.
 _phase = None
 
+# Functions that clear_session calls: modules that import this one drop what they keep.
+at_clear = []
+
 
 def get_uid(prefix: str = "") -> int:
     """Numbers for the names of layers: each call with a prefix returns the next number of that prefix.
@@ -49,11 +52,10 @@ def clear_session() -> None:
         >>> K.zeros((2,), name='weights').name
         'weights:0'
     """
-    from syncline.keras_support import evaluation  # here, because it imports this module
-
     global _phase
     _phase = None
-    evaluation._function.cache_clear()
+    for clear in at_clear:
+        clear()
     _core.clear_session()
 
 

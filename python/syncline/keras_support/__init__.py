@@ -1,1 +1,1 @@
-"""Compatibility of Keras 2.3.1 and its programs with newer versions of Python packages and with TensorFlow 1's session."""
+"""Compatibility of Keras 2.3.1 and its programs with newer versions of Python packages."""

@@ -6,6 +6,7 @@ from functools import lru_cache
 from itertools import count
 
 from syncline import _core
+from syncline.functions import session
 from syncline.functions.tensors import is_tensor
 from syncline.types import Any, Optional, Tensor
 from syncline.functions.variables import _flat, _packer, function
@@ -14,6 +15,9 @@ from syncline.functions.variables import _flat, _packer, function
 @lru_cache(maxsize=32)  # making a function takes longer than a call of it
 def _function(inputs, outputs):
     return function(list(inputs), list(outputs), name="Session.run")
+
+
+session.at_clear.append(_function.cache_clear)
 
 
 class Session:
