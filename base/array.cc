@@ -9,12 +9,12 @@
 #include <new>
 #include <string>
 
+#include "base/alignment.h"
 #include "base/convert.h"
 
 namespace syncline {
 namespace {
 
-constexpr std::size_t kAlignment = 64;
 // Large arrays request huge pages: fewer TLB misses, and a third to a half of the time when another process reads them,
 // as ranks of one node do.
 constexpr std::size_t kHugePage = std::size_t{2} << 20;

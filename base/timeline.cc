@@ -10,7 +10,6 @@
 #include <charconv>
 #include <chrono>
 #include <condition_variable>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -21,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/block_signals.h"
 #include "base/paged_file.h"
 #include "syncline/error.h"
 
@@ -152,6 +152,7 @@ void Recorder::start(const std::string& directory, int rank, int ranks, const st
   }
   taken_.resize(kMostEvents);
   line_.reserve(PagedFile::kPage);
+  const BlockSignals block;
   thread_ = std::thread([this] { run(); });
   recording = true;
 }
@@ -167,9 +168,6 @@ void Recorder::record(const Event& event) {
 }
 
 void Recorder::run() {
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, nullptr);  // signal handlers run on the program's own threads
   pthread_setname_np(pthread_self(), "syncline-trace");
   std::unique_lock lock(mutex_);
   while (!stop_) {

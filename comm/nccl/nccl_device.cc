@@ -1,9 +1,10 @@
 #include "comm/nccl/nccl_device.h"
 
-#include <csignal>
 #include <functional>
 #include <future>
 #include <utility>
+
+#include "base/block_signals.h"
 
 namespace syncline::comm {
 namespace {
@@ -32,12 +33,6 @@ int nccl_reduction(Reduce reduce) {
     case Reduce::kMin: return kNcclMin;
   }
   fail<InternalError>("unknown reduction ", static_cast<int>(reduce));
-}
-
-void block_signals() {
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, nullptr);  // handlers run on the program's own threads
 }
 
 }  // namespace
@@ -231,12 +226,15 @@ std::string NcclDevice::end(std::shared_ptr<NcclDevice> device, bool clean, std:
     device->header_ = nullptr;
     std::promise<std::string> promise;
     std::future<std::string> ended = promise.get_future();
-    std::thread helper([device = std::move(device), clean, limit, ended = std::move(promise)]() mutable {
-      block_signals();
-      std::string problem = device->shut_down(clean, limit);
-      device.reset();
-      ended.set_value(std::move(problem));
-    });
+    std::thread helper;
+    {
+      const BlockSignals block;
+      helper = std::thread([device = std::move(device), clean, limit, ended = std::move(promise)]() mutable {
+        std::string problem = device->shut_down(clean, limit);
+        device.reset();
+        ended.set_value(std::move(problem));
+      });
+    }
     if (ended.wait_for((clean ? limit : std::chrono::duration<double>{0}) + abort_limit) == std::future_status::ready) {
       helper.join();
       return ended.get();

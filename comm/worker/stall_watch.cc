@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <iomanip>
 #include <utility>
 
+#include "base/block_signals.h"
 #include "syncline/distributed/exit_codes.h"
 #include "syncline/error.h"
 
@@ -14,6 +14,7 @@ namespace syncline::comm {
 
 StallWatch::StallWatch(const WorkerOptions& limits, std::function<Missing()> what, std::function<void(int)> end)
     : limits_(limits), what_(std::move(what)), end_(std::move(end)) {
+  const BlockSignals block;
   thread_ = std::thread([this] { run(); });
 }
 
@@ -27,9 +28,6 @@ StallWatch::~StallWatch() {
 }
 
 void StallWatch::run() {
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, nullptr);  // handlers run on the program's own threads
   using Seconds = std::chrono::duration<double>;
   const auto begin = std::chrono::steady_clock::now();
   std::unique_lock lock(mutex_);

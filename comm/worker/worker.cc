@@ -4,11 +4,11 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstdio>
 #include <iomanip>
 #include <utility>
 
+#include "base/block_signals.h"
 #include "comm/worker/backoff.h"
 #include "comm/worker/trace.h"
 
@@ -35,9 +35,6 @@ constexpr auto kAnswerTime = 1s;
 constexpr auto kGrace = 2s;
 
 void prepare_thread() {
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, nullptr);  // handlers run on the program's own threads
   pthread_setname_np(pthread_self(), "syncline-comm");
   prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);  // short pauses stay short; the default adds 50 us to each
 }
@@ -54,6 +51,7 @@ Worker::Worker(std::unique_ptr<Wire> wire, const WorkerOptions& options)
 }
 
 void Worker::start(const std::shared_ptr<Worker>& worker) {
+  const BlockSignals block;
   worker->thread_ = std::thread([worker] { worker->run(); });
 }
 

@@ -3,20 +3,17 @@
 #include <cstring>
 #include <utility>
 
-#include "io/files/block_signals.h"
+#include "base/alignment.h"
+#include "base/block_signals.h"
 #include "syncline/error.h"
 #include "syncline/timeline.h"
 
 namespace syncline::io {
 namespace {
 
-constexpr std::size_t kAlignment = 64;
-
 bool is_absent(const Array& array) { return array.raw() == nullptr; }  // another rank's (syncline/checkpoint/shards.h)
 
-std::size_t room_for(const Array& array) {
-  return is_absent(array) ? 0 : (array.bytes() + kAlignment - 1) / kAlignment * kAlignment;
-}
+std::size_t room_for(const Array& array) { return is_absent(array) ? 0 : aligned(array.bytes()); }
 
 void for_each_array(auto& checkpoint, auto action) {
   for (auto& layer : checkpoint.layers)

@@ -7,8 +7,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/block_signals.h"
 #include "io/data/batch_reader.h"
-#include "io/files/block_signals.h"
 #include "syncline/error.h"
 #include "syncline/timeline.h"
 

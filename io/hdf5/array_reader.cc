@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "base/affinity.h"
-#include "io/files/block_signals.h"
+#include "base/block_signals.h"
 #include "io/files/digest.h"
 #include "syncline/error.h"
 

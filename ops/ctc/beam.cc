@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/alignment.h"
+
 namespace syncline::ctc {
 namespace {
 
@@ -24,7 +26,7 @@ std::size_t BeamSearch::memory(std::int64_t time, std::int64_t classes, std::int
   const auto nodes = static_cast<std::size_t>(most_nodes(time, width)), leaves = static_cast<std::size_t>(width);
   const std::size_t bytes = nodes * sizeof(Node) + (leaves + 1) * sizeof(Candidate) + leaves * sizeof(std::int32_t) +
                             static_cast<std::size_t>(classes);
-  return (bytes + 63) / 64 * 64;
+  return aligned(bytes);
 }
 
 BeamSearch::BeamSearch(void* memory, std::int64_t time, std::int64_t classes, std::int64_t width)

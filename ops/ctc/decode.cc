@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/alignment.h"
 #include "ops/ctc/beam.h"
 #include "ops/ctc/lengths.h"
 #include "ops/kernels/parallel.h"
@@ -93,10 +94,10 @@ struct CtcBeamSearch {
   }
   // Scratch memory of one chunk: the beam search, and the log probabilities of a step.
   static std::size_t chunk_bytes(const Attrs& a, const Shape& y) {
-    return ctc::BeamSearch::memory(y[1], y[2], a.beam_width) + static_cast<std::size_t>(y[2]) * sizeof(double);
+    return aligned(ctc::BeamSearch::memory(y[1], y[2], a.beam_width) + static_cast<std::size_t>(y[2]) * sizeof(double));
   }
   static std::size_t scratch(const Attrs& a, std::span<const Meta> in, std::span<const Meta>) {
-    return static_cast<std::size_t>(chunks(a, in[0].shape).count) * ((chunk_bytes(a, in[0].shape) + 63) / 64 * 64);
+    return static_cast<std::size_t>(chunks(a, in[0].shape).count) * chunk_bytes(a, in[0].shape);
   }
 
   // Log probabilities of a step, normalized so that the probabilities sum to one.
@@ -128,7 +129,7 @@ struct CtcBeamSearch {
     const Shape& y = k.in_shape(0);
     ctc::check_lengths(kDecode, "input_length", k, 1, y[1]);
     std::fill_n(k.output<std::int64_t>(), k.out_shape().size(), std::int64_t{-1});
-    const std::size_t bytes = (chunk_bytes(a, y) + 63) / 64 * 64;
+    const std::size_t bytes = chunk_bytes(a, y);
     with_floating(k.in_dtype(0), [&]<class T>(T) {
       kernels::parallel_chunks(chunks(a, y), [&](std::int64_t chunk, std::int64_t begin, std::int64_t end) {
         std::byte* memory = static_cast<std::byte*>(k.scratch) + static_cast<std::size_t>(chunk) * bytes;

@@ -3,11 +3,11 @@
 #include <cstring>
 #include <utility>
 
+#include "base/alignment.h"
 #include "ops/graph/leaf.h"
 #include "ops/graph/op.h"
 #include "runtime/placement/differing_value.h"
 #include "runtime/placement/variable_rows.h"
-#include "runtime/schedule/arena.h"
 #include "syncline/session.h"
 
 namespace syncline {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/alignment.h"
 #include "ops/control/branch.h"
 #include "ops/graph/fill.h"
 #include "ops/graph/leaf.h"

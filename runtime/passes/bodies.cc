@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/alignment.h"
 #include "ops/control/loop.h"
 #include "ops/graph/leaf.h"
 #include "runtime/passes/compile.h"

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/alignment.h"
 #include "base/convert.h"
 #include "ops/kernels/copy/bytes.h"
 #include "ops/kernels/parallel.h"
@@ -11,8 +12,6 @@
 
 namespace syncline {
 namespace {
-
-constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 std::size_t size_in_bytes(const Meta& meta) {
   return static_cast<std::size_t>(meta.shape.size()) * size_of(meta.dtype);

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <span>
 
+#include "base/alignment.h"
+
 namespace syncline {
 namespace {
 

@@ -1,14 +1,11 @@
 // place_in_arena: offsets of temporaries in a step's arena. Temporaries with overlapping lifetimes do not overlap in
-// memory.
+// memory. Every value starts aligned (base/alignment.h).
 #pragma once
 
 #include <cstddef>
 #include <vector>
 
 namespace syncline {
-
-inline constexpr std::size_t kAlignment = 64;  // bytes; every value starts aligned
-constexpr std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 struct Lifetime {
   std::size_t bytes = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/alignment.h"
 #include "ops/graph/leaf.h"
 #include "syncline/error.h"
 

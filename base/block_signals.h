@@ -1,5 +1,5 @@
 // BlockSignals: blocks all signals of the calling thread while it lives. Threads started meanwhile inherit the mask, so
-// signals reach only threads that expect them. The constructor throws IoError.
+// signal handlers run on the program's own threads. The constructor throws Error.
 #pragma once
 
 #include <signal.h>
@@ -8,7 +8,7 @@
 
 #include "syncline/error.h"
 
-namespace syncline::io {
+namespace syncline {
 
 class BlockSignals {
  public:
@@ -16,7 +16,7 @@ class BlockSignals {
     sigset_t all;
     sigfillset(&all);
     const int error = pthread_sigmask(SIG_SETMASK, &all, &before_);
-    if (error != 0) fail<IoError>("cannot block signals: ", std::strerror(error));
+    if (error != 0) fail<Error>("cannot block signals: ", std::strerror(error));
   }
   ~BlockSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
   BlockSignals(const BlockSignals&) = delete;
@@ -26,4 +26,4 @@ class BlockSignals {
   sigset_t before_;
 };
 
-}  // namespace syncline::io
+}  // namespace syncline
