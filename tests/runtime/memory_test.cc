@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <random>
 
+#include "base/alignment.h"
+
 namespace syncline {
 namespace {
 
