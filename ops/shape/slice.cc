@@ -180,10 +180,21 @@ std::vector<Expr> SliceOp::grad(const Attrs& a, const Expr& y, const Expr& dy) {
                           })};
 }
 
+// True for a sum of values that kernels compute, and of values that are broadcast.
+bool is_sum_of_kernels(const Expr& x) {
+  if (x.op().name != "add") return false;
+  const auto& terms = x.node().inputs;
+  return std::all_of(terms.begin(), terms.end(), [&](const Expr& term) {
+    const bool is_kernel = term.op().block == nullptr && term.op().strided_view == nullptr;
+    return is_kernel || term.shape() != x.shape() || is_sum_of_kernels(term);
+  });
+}
+
 // A slice of a sum as a sum of slices, which elementwise ops read in place: for the gates of a recurrent layer, which
-// are slices of a product plus a bias. Empty if x is not a sum.
+// are slices of a product plus a bias. Otherwise empty: terms that are elementwise would be stored, and in chains of
+// concatenations, whose gradients are slices of sums of slices, the slices would be as many as pairs of layers.
 Expr SliceOp::sum_of_slices(const Attrs& a, const Expr& x, const Shape& out) {
-  if (x.op().name != "add") return {};
+  if (!is_sum_of_kernels(x)) return {};
   std::vector<Expr> terms;
   for (const Expr& term : x.node().inputs) {
     const int lead = x.ndim() - term.ndim();

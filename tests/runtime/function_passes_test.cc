@@ -32,6 +32,24 @@ TEST_F(PassesTest, SlicesAreReadWhereTheyLie) {
   expect_values(f(feeds)[0], {2 * 3, 2 * 6, 6 * 7, 6 * 10});
 }
 
+// As DenseNet's blocks: gradients are sums of slices of sums of slices.
+TEST_F(PassesTest, AChainOfConcatenationsHasAFewSlicesALayer) {
+  const auto slices_of = [&](int layers) {
+    const Expr x = input({4, 3});
+    std::vector<Variable> weights;
+    Expr y = x;
+    for (int i = 0; i < layers; ++i) {
+      weights.push_back(variable(random_doubles({3 + 2 * i, 2}, static_cast<std::uint64_t>(i) + 1)));
+      y = concatenate({y, dot(tanh(y), weights.back())}, 1);
+    }
+    const Expr loss = sum(square(y));
+    Function f({x}, gradients(loss, std::vector<Expr>(weights.begin(), weights.end())));
+    const std::vector<Array> feeds{random_doubles({4, 3}, 7)};
+    return count_lines(f.describe(feeds), "slice(");
+  };
+  EXPECT_LE(slices_of(16), 2 * 16);
+}
+
 TEST_F(PassesTest, ASliceOverEveryRowOfItsVariable) {
   const Variable v = variable(doubles(Shape{3, 2}, {1, 2, 10, 20, 100, 200}));
   Function f({}, {}, {update(v, v.expr() + slice_axis(v, 0, 0, 1))});
