@@ -14,7 +14,7 @@ namespace {
 
 constexpr Index kBlockBytes = 256 << 10;  // a block of patches stays in the second-level cache
 constexpr Index kMinBlockRows = 48, kMaxBlockRows = 512, kBlockRowsMultiple = 16;
-constexpr Index kEnoughBlockRows = 128;  // each block packs the kernel again
+constexpr Index kEnoughBlockRows = 128;
 constexpr Index kSmallMatrixBytes = 8 << 20, kMatrixOfPartsBytes = 32 << 20;
 
 // True for a 1x1 kernel that visits every pixel: the image is the matrix of patches.
@@ -39,9 +39,12 @@ Index block_rows(const ConvGeometry& g) {
   return std::clamp(rows / kBlockRowsMultiple * kBlockRowsMultiple, kMinBlockRows, kMaxBlockRows);
 }
 
+// Each block packs the kernel again. With fewer rows than the kernel has columns, that takes longer than writing the
+// matrix to memory.
 template <class T>
 bool at_once(const ConvGeometry& g) {
-  return is_pointwise(g) || (block_rows<T>(g) < kEnoughBlockRows && matrix_bytes<T>(g) <= kSmallMatrixBytes);
+  return is_pointwise(g) ||
+         (block_rows<T>(g) < std::max(kEnoughBlockRows, g.out_c) && matrix_bytes<T>(g) <= kSmallMatrixBytes);
 }
 
 // The bytes of one block of patches, rounded so that the block of every slot is aligned.
