@@ -83,7 +83,8 @@ template <bool kColumns, int kRows, int kVectors, class T>
 HWY_INLINE void sum_part(Index first, Index end, const TileRows<T>& A, const TilePanel<T>& panel,
                          TileSums<kRows, kVectors, T>& sums) {
   sums.clear();
-  sums.template add_products<kColumns>(end - first, TileRows<T>{A.at + first * (kColumns ? A.row_step : 1), A.row_step},
+  sums.template add_products<kColumns>(end - first,
+                                       TileRows<T>{A.at + first * (kColumns ? A.row_step : 1), A.row_step, A.ahead},
                                        TilePanel<T>{panel.at + first * panel.row_step, panel.row_step});
 }
 
@@ -133,13 +134,14 @@ HWY_ATTR void whole_tile_by_parts(const Index* parts, const TileRows<T>& A, cons
 // Multiplies rows of A by a panel, tile by tile, and prefetches the next panel.
 template <bool kColumns, class T>
 HWY_ATTR void panel_times_rows(const BlockRows<T>& A, Index rows, Index depth, std::span<const Index> parts,
-                               const TilePanel<T>& panel, T* C, Index ldc, Index columns, bool add,
+                               const TilePanel<T>& panel, T* C, Index ldc, Index columns, bool add, bool first,
                                const NextPanel<T>& next) {
   const Index width = tile_columns<T>(), ahead = std::min(kMostTilesAhead, kStepsAhead / depth) * kTileRows;
+  const Index rows_ahead = first ? std::max<Index>(ahead, kTileRows) : 0;
   for (Index i = 0; i < rows; i += kTileRows) {
     const Index count = std::min<Index>(kTileRows, rows - i);
     next.fetch(next.depth * i / rows, next.depth * (i + count) / rows);
-    const TileRows<T> at{A.tile.at + i * A.distance, A.tile.row_step};
+    const TileRows<T> at{A.tile.at + i * A.distance, A.tile.row_step, rows_ahead};
     const auto times = [&](auto vectors, Index c) {
       constexpr int kVectors = decltype(vectors)::value;
       const TilePanel<T> part{panel.at + c, panel.row_step};
@@ -196,8 +198,9 @@ HWY_ATTR void block_product(const MatrixProduct<T>& x, Index p0, Index depth, In
       NextPanel<T> next{x.B + (last ? p0 + depth : p0) * x.ldb + (last ? j0 : j0 + c + kWidth), x.ldb, depth};
       if (i0 > 0 || x.b == Trans::kYes) next.depth = 0;
       if (last) next.depth = std::min(next.depth, x.k - p0 - depth);
-      if (x.a == Trans::kYes) panel_times_rows<true>(A, rows, depth, x.parts, panel, C, x.ldc, columns, add, next);
-      else panel_times_rows<false>(A, rows, depth, x.parts, panel, C, x.ldc, columns, add, next);
+      if (x.a == Trans::kYes)
+        panel_times_rows<true>(A, rows, depth, x.parts, panel, C, x.ldc, columns, add, c == 0, next);
+      else panel_times_rows<false>(A, rows, depth, x.parts, panel, C, x.ldc, columns, add, c == 0, next);
     }
     const Index end = i0 + rows;
     const bool last_block = p0 + depth >= x.k && j0 + width >= x.n;

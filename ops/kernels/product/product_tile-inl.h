@@ -35,11 +35,11 @@ HWY_INLINE std::int64_t tile_columns() {
 }
 
 // The rows of A that a tile reads. Element p of row r is at[r * row_step + p], or at[p * row_step + r] if the columns
-// of A are stored (kColumns).
+// of A are stored (kColumns). Otherwise the tile prefetches the rows that are `ahead` rows below its own.
 template <class T>
 struct TileRows {
   const T* at;
-  std::int64_t row_step;
+  std::int64_t row_step, ahead = 0;
 };
 
 // Stores or adds the first `columns` elements of a vector.
@@ -77,9 +77,12 @@ struct TileSums {
   template <bool kColumns>
   HWY_INLINE void add_products(std::int64_t k, const TileRows<T>& rows, const TilePanel<T>& panel) {
     const D d;
+    constexpr std::int64_t kLine = 64 / sizeof(T);
     const T* A = rows.at;
     const std::int64_t step = rows.row_step;
     for (std::int64_t p = 0; p < k; ++p) {
+      if (!kColumns && rows.ahead > 0 && p % kLine == 0)
+        for (int r = 0; r < kRows; ++r) __builtin_prefetch(A + (r + rows.ahead) * step + p);
       const T* row = panel.at + p * panel.row_step;
       const V b0 = hn::LoadU(d, row), b1 = kVectors > 1 ? hn::LoadU(d, row + hn::Lanes(d)) : hn::Zero(d);
 #pragma GCC unroll 8
