@@ -1,6 +1,7 @@
 #include "ops/kernels/product/blocked_product.h"
 
 #include <algorithm>
+#include <bit>
 #include <type_traits>
 #include <utility>
 
@@ -42,6 +43,7 @@ constexpr Index kPackedBytes = kBlockRows * 1536;  // of rows of A
 constexpr Index kShortBytes = Index{8} << 10;      // a B of so many bytes stays in the first-level cache beside C
 constexpr Index kStepsAhead = 96;                  // steps of k that tiles take while a cache line arrives
 constexpr Index kMostTilesAhead = 6;               // the most tiles ahead of which C is prefetched
+constexpr Index kMostRowsOfParts = 4;              // of a tile that is not whole, by parts: 1, 2 or 4
 static_assert(kRowsMultiple % kTileRows == 0);
 static_assert(kPanelsBytes + kPackedBytes <= kScratchBytes);
 static_assert(kRowsMultiple * kMostDepthOfParts * Index{sizeof(double)} <= kPackedBytes);
@@ -67,12 +69,24 @@ struct NextPanel {
   }
 };
 
-// Rows of A: the first tile, and the distance per row, such that row i (a multiple of kTileRows) starts at i *
-// distance.
+// Rows of A, as they lie or packed: tiles of kTileRows rows, one behind the other.
 template <class T>
 struct BlockRows {
-  TileRows<T> tile;
-  Index distance;
+  TileRows<T> tile;  // the first
+  Index distance;    // of two rows, or, if packed, of the first rows of two tiles, by kTileRows
+  bool is_packed = false;
+
+  const T* row(Index i) const {
+    return tile.at + (is_packed ? i / kTileRows * kTileRows * distance + i % kTileRows : i * distance);
+  }
+  // The rows of the tile that starts at row i, if the block ends after `left` rows. The last two tiles are alike.
+  Index tile_rows(Index i, Index left, bool by_parts) const {
+    if (is_packed) left = std::min<Index>(left, kTileRows - i % kTileRows);
+    if (by_parts && left < kTileRows)
+      return static_cast<Index>(std::bit_floor(static_cast<std::uint64_t>(std::min(left, kMostRowsOfParts))));
+    if (by_parts || left <= kTileRows || left >= 2 * kTileRows) return std::min<Index>(left, kTileRows);
+    return (left + 1) / 2;
+  }
 };
 
 // Sums that a tile keeps in memory.
@@ -138,10 +152,10 @@ HWY_ATTR void panel_times_rows(const BlockRows<T>& A, Index rows, Index depth, s
                                const NextPanel<T>& next) {
   const Index width = tile_columns<T>(), ahead = std::min(kMostTilesAhead, kStepsAhead / depth) * kTileRows;
   const Index rows_ahead = first ? std::max<Index>(ahead, kTileRows) : 0;
-  for (Index i = 0; i < rows; i += kTileRows) {
-    const Index count = std::min<Index>(kTileRows, rows - i);
+  for (Index i = 0, count = 0; i < rows; i += count) {
+    count = A.tile_rows(i, rows - i, !parts.empty());
     next.fetch(next.depth * i / rows, next.depth * (i + count) / rows);
-    const TileRows<T> at{A.tile.at + i * A.distance, A.tile.row_step, rows_ahead};
+    const TileRows<T> at{A.row(i), A.tile.row_step, rows_ahead};
     const auto times = [&](auto vectors, Index c) {
       constexpr int kVectors = decltype(vectors)::value;
       const TilePanel<T> part{panel.at + c, panel.row_step};
@@ -149,11 +163,12 @@ HWY_ATTR void panel_times_rows(const BlockRows<T>& A, Index rows, Index depth, s
       with_rows<kTileRows>(count, [&](auto tile_rows) {
         constexpr int kRows = decltype(tile_rows)::value;
         constexpr bool kWhole = kRows == kTileRows && kVectors == 2;
-        if (parts.empty()) tile<kRows, kColumns, kVectors>(depth, at, part, to);
-        else if (kWhole && parts.size() == 3) whole_tile_by_parts<2, kColumns>(parts.data(), at, part, to);
-        else if (kWhole && parts.size() == 5) whole_tile_by_parts<4, kColumns>(parts.data(), at, part, to);
-        else if (kWhole && parts.size() == 9) whole_tile_by_parts<8, kColumns>(parts.data(), at, part, to);
-        else tile_by_parts<kRows, kColumns, kVectors>(parts, at, part, to);
+        if (parts.empty()) return tile<kRows, kColumns, kVectors>(depth, at, part, to);
+        if (kWhole && parts.size() == 3) return whole_tile_by_parts<2, kColumns>(parts.data(), at, part, to);
+        if (kWhole && parts.size() == 5) return whole_tile_by_parts<4, kColumns>(parts.data(), at, part, to);
+        if (kWhole && parts.size() == 9) return whole_tile_by_parts<8, kColumns>(parts.data(), at, part, to);
+        if constexpr (kRows == kTileRows || (kRows <= kMostRowsOfParts && std::has_single_bit(unsigned{kRows})))
+          tile_by_parts<kRows, kColumns, kVectors>(parts, at, part, to);
       });
     };
     Index c = 0;
@@ -186,7 +201,7 @@ HWY_ATTR void block_product(const MatrixProduct<T>& x, Index p0, Index depth, In
     if (x.a == Trans::kYes && (few || narrow)) A = {{x.A + p0 * x.lda + i0, x.lda}, 1};
     else if (x.a == Trans::kYes) {
       pack_rows(x, p0, depth, i0, rows, packed);
-      A = {{packed, kTileRows}, depth};
+      A = {{packed, kTileRows}, depth, true};
     }
     for (Index c = 0; c < width; c += kWidth) {
       const Index columns = std::min(kWidth, width - c);

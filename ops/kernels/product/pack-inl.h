@@ -56,7 +56,7 @@ HWY_ATTR void pack_panel(const MatrixProduct<T>& x, Index p0, Index depth, Index
     for (Index c = 0; c < kWidth; c += lanes) hn::Store(hn::LoadU(d, from + p * x.ldb + c), d, to + p * kWidth + c);
 }
 
-// Copies kTileRows elements by whole vectors, which may read and write up to two more. So another column must follow
+// Copies kTileRows elements by whole vectors, which may read and write up to four more. So another column must follow
 // `from` in A, and the copy of that column must follow: it overwrites them. Not for the last column.
 template <class T>
 HWY_INLINE void copy_tile_column(const T* from, T* to) {

@@ -22,7 +22,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // The largest number of rows that the registers hold.
 #if HWY_TARGET == HWY_AVX3
-constexpr int kTileRows = 8;
+constexpr int kTileRows = 12;
 #elif HWY_TARGET == HWY_SCALAR
 constexpr int kTileRows = 4;
 #else
@@ -70,7 +70,7 @@ struct TileSums {
 
   HWY_INLINE TileSums() {}  // g++ for arm64 compiles an implicit one for another target
   HWY_INLINE void clear() {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) first[r] = second[r] = hn::Zero(D());
   }
   // Adds the products of k columns of the rows with k rows of the panel.
@@ -85,7 +85,7 @@ struct TileSums {
         for (int r = 0; r < kRows; ++r) __builtin_prefetch(A + (r + rows.ahead) * step + p);
       const T* row = panel.at + p * panel.row_step;
       const V b0 = hn::LoadU(d, row), b1 = kVectors > 1 ? hn::LoadU(d, row + hn::Lanes(d)) : hn::Zero(d);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
       for (int r = 0; r < kRows; ++r) {
         const V a = hn::Set(d, kColumns ? A[p * step + r] : A[r * step + p]);
         first[r] = hn::MulAdd(a, b0, first[r]);
@@ -95,7 +95,7 @@ struct TileSums {
   }
   // Adds, or keeps, sums in memory: kRows of two vectors each, aligned.
   HWY_INLINE void add(const T* from) {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
       const T* row = from + r * 2 * static_cast<std::int64_t>(hn::Lanes(D()));
       first[r] = hn::Add(hn::Load(D(), row), first[r]);
@@ -103,7 +103,7 @@ struct TileSums {
     }
   }
   HWY_INLINE void keep(T* to) const {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
       T* row = to + r * 2 * static_cast<std::int64_t>(hn::Lanes(D()));
       hn::Store(first[r], D(), row);
@@ -123,7 +123,7 @@ struct TileOut {
 
   template <int kRows, int kVectors>
   HWY_INLINE void prefetch() const {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
       const T* row = at + (r + ahead) * row_step;
       __builtin_prefetch(row, 1);
@@ -134,7 +134,7 @@ struct TileOut {
   HWY_INLINE void store(const TileSums<kRows, kVectors, T>& sums) const {
     const hn::ScalableTag<T> d;
     const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
       T* to = at + r * row_step;
       store_part(d, sums.first[r], to, columns, add);
