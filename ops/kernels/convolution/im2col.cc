@@ -13,7 +13,7 @@ namespace syncline::kernels::conv::im2col {
 namespace {
 
 constexpr Index kBlockBytes = 256 << 10;  // a block of patches stays in the second-level cache
-constexpr Index kMinBlockRows = 48, kMaxBlockRows = 512, kBlockRowsMultiple = 16;
+constexpr Index kMinBlockRows = 48, kMinRowsOfWideKernels = 192, kMaxBlockRows = 512, kBlockRowsMultiple = 16;
 constexpr Index kEnoughBlockRows = 128;
 constexpr Index kSmallMatrixBytes = 8 << 20, kMatrixOfPartsBytes = 32 << 20;
 
@@ -36,7 +36,9 @@ Index matrix_bytes(const ConvGeometry& g) {
 template <class T>
 Index block_rows(const ConvGeometry& g) {
   const Index rows = kBlockBytes / std::max<Index>(1, depth_of(g) * static_cast<Index>(sizeof(T)));
-  return std::clamp(rows / kBlockRowsMultiple * kBlockRowsMultiple, kMinBlockRows, kMaxBlockRows);
+  // Each block packs the kernel again.
+  const Index least = std::clamp(g.out_c / 2, kMinBlockRows, kMinRowsOfWideKernels);
+  return std::clamp(rows, least, kMaxBlockRows) / kBlockRowsMultiple * kBlockRowsMultiple;
 }
 
 // Each block packs the kernel again. With fewer rows than the kernel has columns, that takes longer than writing the
@@ -59,13 +61,10 @@ Chunks forward_slots(const ConvGeometry& g) {
   return divide_into_slots((all_rows(g) + rows - 1) / rows, flops(g), block_bytes<T>(g));
 }
 
-// With strides of 1, dx is a convolution of dy with the flipped kernel. This avoids sums of overlapping patches but
-// builds rows of taps * out_c elements. It is faster if each row is used for enough columns.
-constexpr Index kEnoughColumns = 16;
-
+// With strides of 1, dx is a convolution of dy with the flipped kernel, which builds patches of taps * out_c elements.
+// Otherwise it is the sum of overlapping patches of taps * in_c elements. The smaller patches take less time.
 bool is_convolution(const ConvGeometry& g) {
-  const bool plain = g.stride_d * g.stride_h * g.stride_w == 1 && !is_pointwise(g);
-  return plain && (g.in_c >= kEnoughColumns || g.in_c >= g.out_c);
+  return g.stride_d * g.stride_h * g.stride_w == 1 && !is_pointwise(g) && g.in_c >= g.out_c;
 }
 
 template <class T>
