@@ -24,15 +24,15 @@ from keras.callbacks import Callback
 from keras.engine import training_arrays, training_generator
 from keras.engine.training_utils import is_sequence
 
-from syncline.checkpoints import training_state
+from syncline.checkpoint import training_state
 from syncline.distribution import ending, ranks
 from syncline._core import DisagreementError, StallError, change_of_setting, setting
-from syncline.checkpoints.files import NAME, epochs, make_newest, newest_first, older_than_latest, point_at
+from syncline.checkpoint.files import NAME, epochs, make_newest, newest_first, older_than_latest, point_at
 from syncline.keras_support.sequence_epochs import FollowedSequence
-from syncline.checkpoints.latest import load_latest, loaded
-from syncline.checkpoints.status_file import read_setting, read_status, write_status
-from syncline.checkpoints.training_state import TrainingState
-from syncline.checkpoints.whole_files import FolderLock, alone_in, make_folder, write_atomically
+from syncline.checkpoint.latest import load_latest, loaded
+from syncline.checkpoint.status_file import read_setting, read_status, write_status
+from syncline.checkpoint.training_state import TrainingState
+from syncline.checkpoint.whole_files import FolderLock, alone_in, make_folder, write_atomically
 
 __all__ = ["EXIT_SAVED", "Checkpoints", "load_latest"]
 

@@ -91,7 +91,7 @@ PYTHON_ROOMS = [
     ["syncline.keras_support"],
     ["syncline.distribution"],
     ["syncline.functions"],
-    ["syncline.checkpoints"],
+    ["syncline.checkpoint"],
 ]
 # Folders that may include everything.
 OUTER = ("tools", "examples", "tests", "benchmarks", "python")

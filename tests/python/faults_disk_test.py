@@ -5,7 +5,7 @@ import subprocess
 import time
 
 import h5py
-from syncline.checkpoints import files, whole_files
+from syncline.checkpoint import files, whole_files
 
 from faulty_training import expect_continues, expect_order, on_one_and_two_ranks, small_disk, state, status, train  # noqa: F401
 

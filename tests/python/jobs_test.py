@@ -127,7 +127,7 @@ LOAD = """
 import sys
 from syncline.jobs import load_latest
 if sys.argv[2:]:
-    from syncline.checkpoints import confined
+    from syncline.checkpoint import confined
     sys.path.insert(0, sys.argv[2])
     confined._SECONDS = 2
 print("from", load_latest(sys.argv[1])[1])

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 
-from syncline.checkpoints.whole_files import replace_in_place, write_atomically
+from syncline.checkpoint.whole_files import replace_in_place, write_atomically
 
 
 def _path(folder):

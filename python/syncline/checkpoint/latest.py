@@ -8,9 +8,9 @@ import weakref
 import numpy as np
 from keras.models import load_model
 
-from syncline.checkpoints import training_state
-from syncline.checkpoints.files import epochs, latest, newest_first
-from syncline.checkpoints.confined import check_hdf5
+from syncline.checkpoint import training_state
+from syncline.checkpoint.files import epochs, latest, newest_first
+from syncline.checkpoint.confined import check_hdf5
 from syncline.distribution import ranks
 
 loaded = weakref.WeakKeyDictionary()  # by model: the name of the checkpoint that it was loaded from, and the values of its TrainingState

@@ -4,7 +4,7 @@ import contextlib
 import os
 import re
 
-from syncline.checkpoints.whole_files import sync_folder
+from syncline.checkpoint.whole_files import sync_folder
 
 NAME = re.compile(r"epoch-(\d{4,})(?:-batch-\d{6,})?\.h5")  # numbers of finished epochs and of finished batches of the next epoch
 
