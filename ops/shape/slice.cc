@@ -180,13 +180,13 @@ std::vector<Expr> SliceOp::grad(const Attrs& a, const Expr& y, const Expr& dy) {
                           })};
 }
 
-// True for a sum of values that kernels compute, and of values that are broadcast.
-bool is_sum_of_kernels(const Expr& x) {
-  if (x.op().name != "add") return false;
+// True for at most `adds` additions of values that kernels compute, or that are broadcast. Reduces `adds` by them.
+bool is_sum_of_kernels(const Expr& x, int& adds) {
+  if (x.op().name != "add" || --adds < 0) return false;
   const auto& terms = x.node().inputs;
   return std::all_of(terms.begin(), terms.end(), [&](const Expr& term) {
     const bool is_kernel = term.op().block == nullptr && term.op().strided_view == nullptr;
-    return is_kernel || term.shape() != x.shape() || is_sum_of_kernels(term);
+    return is_kernel || term.shape() != x.shape() || is_sum_of_kernels(term, adds);
   });
 }
 
@@ -194,7 +194,8 @@ bool is_sum_of_kernels(const Expr& x) {
 // are slices of a product plus a bias. Otherwise empty: terms that are elementwise would be stored, and in chains of
 // concatenations, whose gradients are slices of sums of slices, the slices would be as many as pairs of layers.
 Expr SliceOp::sum_of_slices(const Attrs& a, const Expr& x, const Shape& out) {
-  if (!is_sum_of_kernels(x)) return {};
+  int most_adds = 8;  // also limits the visits of terms that several sums share
+  if (!is_sum_of_kernels(x, most_adds)) return {};
   std::vector<Expr> terms;
   for (const Expr& term : x.node().inputs) {
     const int lead = x.ndim() - term.ndim();
@@ -223,22 +224,28 @@ int padded_axis(const Pad::Attrs& a) {
   return found;
 }
 
-// Appends the terms of the sum `e` to `pads`. False if a term is not a pad to `shape`.
-bool collect_pads(const Expr& e, const Shape& shape, std::vector<Expr>& pads) {
-  if (e.shape() != shape) return false;
-  if (e.is<Pad>()) {
-    pads.push_back(e);
-    return true;
+// The terms of a sum, if all are pads to its shape and not too many; otherwise nothing.
+std::vector<Expr> pads_of(std::span<const Expr> sum) {
+  constexpr std::size_t kMostPads = 4096;  // where sums share terms, a few of them can have many
+  std::vector<Expr> pads, rest(sum.begin(), sum.end());
+  while (!rest.empty()) {
+    const Expr e = rest.back();
+    rest.pop_back();
+    if (e.shape() != sum[0].shape() || pads.size() == kMostPads) return {};
+    if (e.is<Pad>()) pads.push_back(e);
+    else if (e.op().name == "add") rest.insert(rest.end(), {e.input(0), e.input(1)});
+    else return {};
   }
-  return e.op().name == "add" && collect_pads(e.input(0), shape, pads) && collect_pads(e.input(1), shape, pads);
+  return pads;
 }
 
 }  // namespace
 
 Expr joined_pads(std::span<const Expr> in) {
   const Shape& shape = in[0].shape();
-  std::vector<Expr> pads, parts;
-  if (!shape.is_known() || !collect_pads(in[1], shape, pads) || !collect_pads(in[0], shape, pads)) return {};
+  if (!shape.is_known()) return {};
+  std::vector<Expr> pads = pads_of(in), parts;
+  if (pads.empty()) return {};
   const int axis = padded_axis(pads[0].attrs<Pad::Attrs>());
   if (axis < 0) return {};
   auto begin = [&](const Expr& e) { return e.attrs<Pad::Attrs>().before[static_cast<std::size_t>(axis)]; };
