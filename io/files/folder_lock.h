@@ -1,11 +1,11 @@
 // FolderLock: lets one training at a time save into a folder. Two would remove each other's checkpoints and shards.
 //
-// The lock is a POSIX record lock on the file `.lock` in the folder. Keras jobs (python/syncline/whole_files.py) take
-// the same lock, so the two exclude each other. Network file systems support POSIX locks, and forked processes do not
-// inherit them: a data loader's worker that outlives its job does not keep the folder locked. (Forked processes share
-// the lock of an open file description.) Two properties of POSIX locks matter. They do not exclude the process that
-// holds them, so this class keeps a list of the folders its process holds. They end when the process closes any
-// descriptor of the file, so no other code here may open `.lock`.
+// The lock is a POSIX record lock on the file `.lock` in the folder. Keras jobs
+// (python/syncline/checkpoint/whole_files.py) take the same lock, so the two exclude each other. Network file systems
+// support POSIX locks, and forked processes do not inherit them: a data loader's worker that outlives its job does not
+// keep the folder locked. (Forked processes share the lock of an open file description.) Two properties of POSIX locks
+// matter. They do not exclude the process that holds them, so this class keeps a list of the folders its process holds.
+// They end when the process closes any descriptor of the file, so no other code here may open `.lock`.
 #pragma once
 
 #include <sys/types.h>

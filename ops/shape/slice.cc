@@ -180,7 +180,8 @@ std::vector<Expr> SliceOp::grad(const Attrs& a, const Expr& y, const Expr& dy) {
                           })};
 }
 
-// True for at most `adds` additions of values that kernels compute, or that are broadcast. Reduces `adds` by them.
+// True if x adds at most `adds` times, and its terms lie in memory or are broadcast. Subtracts the additions from
+// `adds`.
 bool is_sum_of_kernels(const Expr& x, int& adds) {
   if (x.op().name != "add" || --adds < 0) return false;
   const auto& terms = x.node().inputs;
@@ -191,8 +192,9 @@ bool is_sum_of_kernels(const Expr& x, int& adds) {
 }
 
 // A slice of a sum as a sum of slices, which elementwise ops read in place: for the gates of a recurrent layer, which
-// are slices of a product plus a bias. Otherwise empty: terms that are elementwise would be stored, and in chains of
-// concatenations, whose gradients are slices of sums of slices, the slices would be as many as pairs of layers.
+// are slices of a product plus a bias. Returns empty for other sums. Slices of elementwise terms would force these
+// terms into memory. The gradients of a chain of concatenations are slices of sums of slices: they would become one
+// slice for each pair of layers.
 Expr SliceOp::sum_of_slices(const Attrs& a, const Expr& x, const Shape& out) {
   int most_adds = 8;  // also limits the visits of terms that several sums share
   if (!is_sum_of_kernels(x, most_adds)) return {};
@@ -224,19 +226,26 @@ int padded_axis(const Pad::Attrs& a) {
   return found;
 }
 
-// The terms of a sum, if all are pads to its shape and not too many; otherwise nothing.
+// The terms of a sum, if all are pads to its shape and can lie side by side along an axis; otherwise nothing.
 std::vector<Expr> pads_of(std::span<const Expr> sum) {
-  constexpr std::size_t kMostPads = 4096;  // where sums share terms, a few of them can have many
-  std::vector<Expr> pads, rest(sum.begin(), sum.end());
-  while (!rest.empty()) {
-    const Expr e = rest.back();
-    rest.pop_back();
-    if (e.shape() != sum[0].shape() || pads.size() == kMostPads) return {};
-    if (e.is<Pad>()) pads.push_back(e);
-    else if (e.op().name == "add") rest.insert(rest.end(), {e.input(0), e.input(1)});
-    else return {};
+  const Shape& shape = sum[0].shape();
+  std::int64_t most = 0;
+  for (const std::int64_t size : shape) most = std::max(most, size);
+  std::vector<Expr> pads, sums;
+  const auto take = [&](const std::vector<Expr>& terms) {
+    for (const Expr& e : terms) {
+      if (e.shape() != shape || !(e.is<Pad>() || e.op().name == "add")) return false;
+      (e.is<Pad>() ? pads : sums).push_back(e);
+    }
+    return std::ssize(pads) + std::ssize(sums) <= most;
+  };
+  bool fits = take({sum.begin(), sum.end()});
+  while (fits && !sums.empty()) {
+    const Expr e = sums.back();
+    sums.pop_back();
+    fits = take(e.node().inputs);
   }
-  return pads;
+  return fits ? pads : std::vector<Expr>{};
 }
 
 }  // namespace

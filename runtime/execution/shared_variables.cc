@@ -76,7 +76,7 @@ void share(Session& session, std::span<const NewlyShared> variables, const RowSh
     const auto take = [&] { return Array::borrow(value.dtype(), shape, std::exchange(at, at + bytes_of(v))); };
     const Array now = take(), next = take();
     v.state->share({now, next, block.memory, session.distribution(), v.split, before});
-    v.state->set_agreed(false);  // the next step moves it
+    v.state->set_agreed(false);  // so that the next step moves it to the shared memory
   }
   session.renew_plans();
 }

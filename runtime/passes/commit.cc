@@ -45,7 +45,7 @@ std::vector<bool> last_tasks(const Schedule& schedule) {
 }
 
 // True if one rank may reject a value that the others accept, because it has its own rows or prints alone.
-bool may_refuse_alone(const Task& task, const LocalView& local) {
+bool may_throw_alone(const Task& task, const LocalView& local) {
   const auto is_primarys = [](const Expr& value) {
     return value.op().effect || (value.is<Loop>() && has_effect(value.attrs<Loop::Attrs>().body->roots()));
   };
@@ -65,7 +65,7 @@ bool needs_barrier(const Schedule& schedule) {
         return std::find(task->guards.begin(), task->guards.end(), guard) != task->guards.end();
       });
     };
-    if (may_refuse_alone(*task, local) && std::none_of(started.begin(), started.end(), runs_too)) return true;
+    if (may_throw_alone(*task, local) && std::none_of(started.begin(), started.end(), runs_too)) return true;
     if (task->starts_transfer()) started.push_back(&task->guards);
   }
   return false;

@@ -224,7 +224,7 @@ def python_problems(root):
             tree = ast.parse(file.read())
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and node.level > 0:
-                yield path, node.lineno, "import from the package's root"
+                yield path, node.lineno, "write `from syncline.x import y`, not a relative import"
             elif isinstance(node, (ast.Import, ast.ImportFrom)):
                 for target in python_imports(node, modules):
                     if python_room(target) > python_room(module):

@@ -21,7 +21,7 @@ constexpr const char* kPython =
     "import importlib.util, os, sys, time\n"
     "at = importlib.util.spec_from_file_location(\"whole_files\", "
     "\"" SYNCLINE_SOURCE_DIR
-    "/python/syncline/whole_files.py\")\n"
+    "/python/syncline/checkpoint/whole_files.py\")\n"
     "files = importlib.util.module_from_spec(at)\n"
     "at.loader.exec_module(files)\n"
     "files._PATIENCE = 0\n"

@@ -13,7 +13,7 @@ namespace syncline::kernels::conv::im2col {
 namespace {
 
 constexpr Index kBlockBytes = 256 << 10;  // a block of patches stays in the second-level cache
-constexpr Index kMinBlockRows = 48, kMinRowsOfWideKernels = 192, kMaxBlockRows = 512, kBlockRowsMultiple = 16;
+constexpr Index kMinBlockRows = 48, kMinRowsOfWideKernels = 96, kMaxBlockRows = 512, kBlockRowsMultiple = 16;
 constexpr Index kEnoughBlockRows = 128;
 constexpr Index kSmallMatrixBytes = 8 << 20, kMatrixOfPartsBytes = 32 << 20;
 
@@ -41,8 +41,8 @@ Index block_rows(const ConvGeometry& g) {
   return std::clamp(rows, least, kMaxBlockRows) / kBlockRowsMultiple * kBlockRowsMultiple;
 }
 
-// Each block packs the kernel again. With fewer rows than the kernel has columns, that takes longer than writing the
-// matrix to memory.
+// If a block has fewer rows than the kernel has columns, packing the kernel for each block takes longer than writing
+// all patches to memory.
 template <class T>
 bool at_once(const ConvGeometry& g) {
   return is_pointwise(g) ||
@@ -62,9 +62,13 @@ Chunks forward_slots(const ConvGeometry& g) {
 }
 
 // With strides of 1, dx is a convolution of dy with the flipped kernel, which builds patches of taps * out_c elements.
-// Otherwise it is the sum of overlapping patches of taps * in_c elements. The smaller patches take less time.
+// Otherwise it is the sum of overlapping patches of taps * in_c elements, one image at a time. The smaller patches take
+// less time, but only a convolution uses several threads for an image.
+constexpr Index kFewImages = 4, kEnoughColumns = 16;
+
 bool is_convolution(const ConvGeometry& g) {
-  return g.stride_d * g.stride_h * g.stride_w == 1 && !is_pointwise(g) && g.in_c >= g.out_c;
+  if (g.stride_d * g.stride_h * g.stride_w > 1 || is_pointwise(g)) return false;
+  return g.in_c >= g.out_c || (g.in_c >= kEnoughColumns && std::max(g.batch, g.of_all_ranks) < kFewImages);
 }
 
 template <class T>

@@ -43,7 +43,7 @@ constexpr Index kPackedBytes = kBlockRows * 1536;  // of rows of A
 constexpr Index kShortBytes = Index{8} << 10;      // a B of so many bytes stays in the first-level cache beside C
 constexpr Index kStepsAhead = 96;                  // steps of k that tiles take while a cache line arrives
 constexpr Index kMostTilesAhead = 6;               // the most tiles ahead of which C is prefetched
-constexpr Index kMostRowsOfParts = 4;              // of a tile that is not whole, by parts: 1, 2 or 4
+constexpr Index kMostRowsOfParts = 4;              // by parts, rows that fill no whole tile form tiles of 4, 2 or 1
 static_assert(kRowsMultiple % kTileRows == 0);
 static_assert(kPanelsBytes + kPackedBytes <= kScratchBytes);
 static_assert(kRowsMultiple * kMostDepthOfParts * Index{sizeof(double)} <= kPackedBytes);
@@ -73,13 +73,14 @@ struct NextPanel {
 template <class T>
 struct BlockRows {
   TileRows<T> tile;  // the first
-  Index distance;    // of two rows, or, if packed, of the first rows of two tiles, by kTileRows
+  Index distance;    // elements from a row to the next; if packed, from a tile to the next, divided by kTileRows
   bool is_packed = false;
 
   const T* row(Index i) const {
     return tile.at + (is_packed ? i / kTileRows * kTileRows * distance + i % kTileRows : i * distance);
   }
-  // The rows of the tile that starts at row i, if the block ends after `left` rows. The last two tiles are alike.
+  // Returns the number of rows of the tile at row i. `left`: the rows from i to the block's end. If A is not packed and
+  // k has no parts, the last two tiles share their rows evenly.
   Index tile_rows(Index i, Index left, bool by_parts) const {
     if (is_packed) left = std::min<Index>(left, kTileRows - i % kTileRows);
     if (by_parts && left < kTileRows)

@@ -22,7 +22,7 @@ constexpr double kFlopsPerPiece = 12e6;
 constexpr Index kMaxPieces = 32;
 constexpr Index kPieceWidth = 256;
 constexpr Index kNarrowPieceWidth = 64;  // for products with long k and short m and n
-constexpr Index kPieceAlignment = 32;    // a multiple of the micro-kernel's height and width
+constexpr Index kPieceAlignment = 32;    // the width of a panel
 
 // At most `most` equal pieces of at least `width`.
 Chunks split(Index length, Index most, Index width) {

@@ -9,6 +9,7 @@
 
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -35,7 +36,7 @@ HWY_INLINE std::int64_t tile_columns() {
 }
 
 // The rows of A that a tile reads. Element p of row r is at[r * row_step + p], or at[p * row_step + r] if the columns
-// of A are stored (kColumns). Otherwise the tile prefetches the rows that are `ahead` rows below its own.
+// of A are stored (kColumns). If the rows are stored, the tile also prefetches the rows `ahead` rows below its own.
 template <class T>
 struct TileRows {
   const T* at;
@@ -59,7 +60,7 @@ struct TilePanel {
   std::int64_t row_step = kPanelColumns<T>;
 };
 
-// A tile's sums, in registers. The pragmas unroll every loop over rows: g++ keeps an array in registers only if all its
+// A tile's sums, in registers. The pragmas unroll every loop over sums: g++ keeps an array in registers only if all its
 // indices are constant. Otherwise it stores each vector to the stack in every step of k (checked by
 // tests/house/check_tiles.py).
 template <int kRows, int kVectors, class T>
@@ -76,13 +77,22 @@ struct TileSums {
   // Adds the products of k columns of the rows with k rows of the panel.
   template <bool kColumns>
   HWY_INLINE void add_products(std::int64_t k, const TileRows<T>& rows, const TilePanel<T>& panel) {
-    const D d;
     constexpr std::int64_t kLine = 64 / sizeof(T);
+    const bool prefetches = !kColumns && rows.ahead > 0;
+    for (std::int64_t begin = 0, end = 0; begin < k; begin = end) {
+      end = prefetches ? std::min(begin + kLine, k) : k;
+      if (prefetches)
+        for (int r = 0; r < kRows; ++r) __builtin_prefetch(rows.at + (r + rows.ahead) * rows.row_step + begin);
+      add_products<kColumns>(begin, end, rows, panel);
+    }
+  }
+  template <bool kColumns>
+  HWY_INLINE void add_products(std::int64_t begin, std::int64_t end, const TileRows<T>& rows,
+                               const TilePanel<T>& panel) {
+    const D d;
     const T* A = rows.at;
     const std::int64_t step = rows.row_step;
-    for (std::int64_t p = 0; p < k; ++p) {
-      if (!kColumns && rows.ahead > 0 && p % kLine == 0)
-        for (int r = 0; r < kRows; ++r) __builtin_prefetch(A + (r + rows.ahead) * step + p);
+    for (std::int64_t p = begin; p < end; ++p) {
       const T* row = panel.at + p * panel.row_step;
       const V b0 = hn::LoadU(d, row), b1 = kVectors > 1 ? hn::LoadU(d, row + hn::Lanes(d)) : hn::Zero(d);
 #pragma GCC unroll 16

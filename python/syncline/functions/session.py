@@ -8,7 +8,7 @@ from syncline.types import Any
 # The learning phase: None (not used yet), a placeholder, or the number set by set_learning_phase.
 _phase = None
 
-# Functions that clear_session calls: modules that import this one drop what they keep.
+# clear_session calls these functions. A module that keeps something adds one that drops it.
 at_clear = []
 
 
