@@ -52,17 +52,17 @@ TEST_F(PassesTest, AChainOfConcatenationsHasAFewSlicesALayer) {
   EXPECT_LE(slices_of(16), 2 * 16);
 }
 
-// A slice visits a few terms of a sum only: 2^40 paths lead to the terms of the first, 100,000 terms are in the second.
+// A slice visits a few terms of a sum only: 2^40 paths lead to the terms of the first, 40,001 terms are in the second.
 // So does a sum of pads.
 TEST_F(PassesTest, ASliceOfALargeSum) {
   const Expr x = input({2, 3});
   Expr doubled = x, chain = x, padded = pad(slice_axis(x, 1, 0, 2), {0, 0}, {0, 1});
   for (int i = 0; i < 40; ++i) doubled = doubled + doubled, padded = padded + padded;
-  for (int i = 0; i < 50'000; ++i) chain = x + (chain + x);
+  for (int i = 0; i < 20'000; ++i) chain = x + (chain + x);
   Function f({x}, {slice_axis(doubled, 1, 1, 1), slice_axis(chain, 1, 1, 1), slice_axis(padded, 1, 1, 1)});
   const std::vector<Array> got = f({doubles(Shape{2, 3}, {1, 2, 3, 4, 5, 6})});
   expect_values(got[0], {2 * std::pow(2.0, 40), 5 * std::pow(2.0, 40)});
-  expect_values(got[1], {2 * 100'001.0, 5 * 100'001.0});
+  expect_values(got[1], {2 * 40'001.0, 5 * 40'001.0});
   expect_values(got[2], {2 * std::pow(2.0, 40), 5 * std::pow(2.0, 40)});
 }
 
