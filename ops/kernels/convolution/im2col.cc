@@ -66,10 +66,13 @@ Chunks forward_slots(const ConvGeometry& g) {
 // less time, but only a convolution uses several threads for an image.
 constexpr Index kFewImages = 4, kEnoughColumns = 16;
 
-bool is_convolution(const ConvGeometry& g) {
+// `images`: of all ranks.
+bool is_convolution(const ConvGeometry& g, Index images) {
   if (g.stride_d * g.stride_h * g.stride_w > 1 || is_pointwise(g)) return false;
-  return g.in_c >= g.out_c || (g.in_c >= kEnoughColumns && std::max(g.batch, g.of_all_ranks) < kFewImages);
+  return g.in_c >= g.out_c || (g.in_c >= kEnoughColumns && images < kFewImages);
 }
+
+bool is_convolution(const ConvGeometry& g) { return is_convolution(g, std::max(g.batch, g.of_all_ranks)); }
 
 template <class T>
 Index flipped_kernel_bytes(const ConvGeometry& g) {
@@ -223,12 +226,15 @@ void forward(const ConvGeometry& g, const T* x, const T* w, T* y, void* scratch,
   });
 }
 
+// Room for either way if the images of all ranks decide: the size depends on this rank's only.
 template <class T>
 std::size_t grad_input_scratch_bytes(const ConvGeometry& g) {
-  if (is_convolution(g))
+  const auto as_convolution = [&] {
     return static_cast<std::size_t>(flipped_kernel_bytes<T>(g)) + forward_scratch_bytes<T>(grad_input_as_forward(g));
-  if (at_once<T>(g)) return static_cast<std::size_t>(matrix_bytes<T>(g));
-  return static_cast<std::size_t>(grad_input_slots<T>(g).count * block_bytes<T>(g));
+  };
+  if (is_convolution(g)) return as_convolution();
+  const Index patches = at_once<T>(g) ? matrix_bytes<T>(g) : grad_input_slots<T>(g).count * block_bytes<T>(g);
+  return std::max(static_cast<std::size_t>(patches), is_convolution(g, g.batch) ? as_convolution() : 0);
 }
 
 template <class T>

@@ -1,0 +1,54 @@
+// The scratch memory of convolutions.
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ops/kernels/convolution/conv.h"
+
+namespace syncline::kernels {
+namespace {
+
+struct Scratch {
+  std::size_t forward, grad_input, grad_kernel;
+};
+
+template <class T>
+Scratch scratch_of(ConvGeometry g, std::int64_t images) {
+  g.of_all_ranks = images;
+  const ConvLoops<T>& loops = dense_conv<T>();
+  return {loops.forward_scratch_bytes(g), loops.grad_input_scratch_bytes(g), loops.grad_kernel_scratch_bytes(g)};
+}
+
+// Plans ask for the scratch of very many images of all ranks; the images that there are select the algorithm of a run.
+template <class T>
+void expect_room(const ConvGeometry& g) {
+  const Scratch room = scratch_of<T>(g, std::int64_t{1} << 32);
+  for (const std::int64_t images : {g.batch, g.batch + 1, 4 * g.batch, 40 * g.batch}) {
+    const Scratch used = scratch_of<T>(g, images);
+    EXPECT_TRUE(used.forward <= room.forward && used.grad_input <= room.grad_input &&
+                used.grad_kernel <= room.grad_kernel)
+        << g.batch << " of " << images << " images " << g.in_h << 'x' << g.in_w << ", " << g.in_c << " channels to "
+        << g.out_c << ", kernel " << g.k_h << ", stride " << g.stride_h;
+  }
+}
+
+TEST(Conv, ScratchIsEnoughForAnyNumberOfOtherRanksImages) {
+  for (const std::int64_t batch : {1, 2, 3, 5, 16})
+    for (const std::int64_t height : {1, 3, 4, 7, 12, 33})
+      for (const std::int64_t width : {1, 5, 8, 20})
+        for (const std::int64_t in : {1, 8, 16, 17, 64, 300})
+          for (const std::int64_t out : {1, 16, 17, 64, 300})
+            for (const std::int64_t kernel : {1, 3, 5})
+              for (const std::int64_t stride : {1, 2}) {
+                ConvGeometry g{.batch = batch, .in_h = height, .in_w = width, .in_c = in};
+                g.out_h = (height + stride - 1) / stride, g.out_w = (width + stride - 1) / stride, g.out_c = out;
+                g.k_h = g.k_w = kernel, g.stride_h = g.stride_w = stride;
+                g.pad_top = g.pad_left = (kernel - 1) / 2;
+                expect_room<float>(g);
+                expect_room<double>(g);
+              }
+}
+
+}  // namespace
+}  // namespace syncline::kernels
