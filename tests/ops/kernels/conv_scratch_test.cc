@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "ops/kernels/convolution/conv.h"
+#include "tests/ops/kernels/random_values.h"
 
 namespace syncline::kernels {
 namespace {
@@ -48,6 +50,38 @@ TEST(Conv, ScratchIsEnoughForAnyNumberOfOtherRanksImages) {
                 expect_room<float>(g);
                 expect_room<double>(g);
               }
+}
+
+ConvGeometry square_kernel(std::int64_t batch, std::int64_t height, std::int64_t width, std::int64_t in,
+                           std::int64_t out, std::int64_t kernel, std::int64_t pad) {
+  ConvGeometry g{.batch = batch, .in_h = height, .in_w = width, .in_c = in};
+  g.out_h = height + 2 * pad - kernel + 1, g.out_w = width + 2 * pad - kernel + 1, g.out_c = out;
+  g.k_h = g.k_w = kernel, g.pad_top = g.pad_left = pad;
+  return g;
+}
+
+TEST(Conv, RunsStayWithinTheScratchOfManyImages) {
+  const ConvGeometry geometries[] = {
+      square_kernel(1, 12, 20, 17, 300, 3, 1), square_kernel(1, 12, 20, 300, 17, 3, 1),
+      square_kernel(2, 7, 7, 17, 64, 3, 0),    square_kernel(3, 4, 20, 16, 300, 3, 1),
+      square_kernel(1, 9, 9, 16, 200, 5, 3),   square_kernel(3, 5, 6, 64, 16, 5, 2),
+  };
+  const ConvLoops<float>& loops = dense_conv<float>();
+  for (const ConvGeometry& g : geometries)
+    for (const std::int64_t images : {g.batch, g.batch + 1, std::int64_t{4}, std::int64_t{64}}) {
+      ConvGeometry run = g;
+      run.of_all_ranks = images;
+      const auto x = random_values<float>(static_cast<std::size_t>(g.batch * g.in_h * g.in_w * g.in_c), 1);
+      const auto w = random_values<float>(static_cast<std::size_t>(g.k_h * g.k_w * g.in_c * g.out_c), 2);
+      const auto dy = random_values<float>(static_cast<std::size_t>(g.batch * g.out_h * g.out_w * g.out_c), 3);
+      std::vector<float> y(dy.size()), dx(x.size());
+      const Scratch room = scratch_of<float>(g, std::int64_t{1} << 32);
+      const GuardedScratch forward(room.forward), grad_input(room.grad_input);
+      loops.forward(run, x.data(), w.data(), y.data(), forward.data(), nullptr);
+      loops.grad_input(run, dy.data(), w.data(), dx.data(), grad_input.data(), nullptr);
+      EXPECT_TRUE(forward.intact() && grad_input.intact()) << g.batch << " of " << images << " images " << g.in_h << 'x'
+                                                           << g.in_w << ", " << g.in_c << " to " << g.out_c;
+    }
 }
 
 }  // namespace
