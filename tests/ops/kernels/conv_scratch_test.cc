@@ -11,6 +11,14 @@
 namespace syncline::kernels {
 namespace {
 
+ConvGeometry square_kernel(std::int64_t batch, std::int64_t height, std::int64_t width, std::int64_t in,
+                           std::int64_t out, std::int64_t kernel, std::int64_t stride, std::int64_t pad) {
+  ConvGeometry g{.batch = batch, .in_h = height, .in_w = width, .in_c = in};
+  g.out_h = (height + 2 * pad - kernel) / stride + 1, g.out_w = (width + 2 * pad - kernel) / stride + 1, g.out_c = out;
+  g.k_h = g.k_w = kernel, g.stride_h = g.stride_w = stride, g.pad_top = g.pad_left = pad;
+  return g;
+}
+
 struct Scratch {
   std::size_t forward, grad_input, grad_kernel;
 };
@@ -43,28 +51,17 @@ TEST(Conv, ScratchIsEnoughForAnyNumberOfOtherRanksImages) {
           for (const std::int64_t out : {1, 16, 17, 64, 300})
             for (const std::int64_t kernel : {1, 3, 5})
               for (const std::int64_t stride : {1, 2}) {
-                ConvGeometry g{.batch = batch, .in_h = height, .in_w = width, .in_c = in};
-                g.out_h = (height + stride - 1) / stride, g.out_w = (width + stride - 1) / stride, g.out_c = out;
-                g.k_h = g.k_w = kernel, g.stride_h = g.stride_w = stride;
-                g.pad_top = g.pad_left = (kernel - 1) / 2;
+                const ConvGeometry g = square_kernel(batch, height, width, in, out, kernel, stride, (kernel - 1) / 2);
                 expect_room<float>(g);
                 expect_room<double>(g);
               }
 }
 
-ConvGeometry square_kernel(std::int64_t batch, std::int64_t height, std::int64_t width, std::int64_t in,
-                           std::int64_t out, std::int64_t kernel, std::int64_t pad) {
-  ConvGeometry g{.batch = batch, .in_h = height, .in_w = width, .in_c = in};
-  g.out_h = height + 2 * pad - kernel + 1, g.out_w = width + 2 * pad - kernel + 1, g.out_c = out;
-  g.k_h = g.k_w = kernel, g.pad_top = g.pad_left = pad;
-  return g;
-}
-
 TEST(Conv, RunsStayWithinTheScratchOfManyImages) {
   const ConvGeometry geometries[] = {
-      square_kernel(1, 12, 20, 17, 300, 3, 1), square_kernel(1, 12, 20, 300, 17, 3, 1),
-      square_kernel(2, 7, 7, 17, 64, 3, 0),    square_kernel(3, 4, 20, 16, 300, 3, 1),
-      square_kernel(1, 9, 9, 16, 200, 5, 3),   square_kernel(3, 5, 6, 64, 16, 5, 2),
+      square_kernel(1, 12, 20, 17, 300, 3, 1, 1), square_kernel(1, 12, 20, 300, 17, 3, 1, 1),
+      square_kernel(2, 7, 7, 17, 64, 3, 1, 0),    square_kernel(3, 4, 20, 16, 300, 3, 1, 1),
+      square_kernel(1, 9, 9, 16, 200, 5, 1, 3),   square_kernel(3, 5, 6, 64, 16, 5, 1, 2),
   };
   const ConvLoops<float>& loops = dense_conv<float>();
   for (const ConvGeometry& g : geometries)
