@@ -48,18 +48,19 @@ double peak_mib() {
 int run(const Options& options) {
   comm::CommOptions transfers = comm::options_for_threads(options.threads, keras_json().comm);
   if (options.background >= 0) transfers.worker.background = options.background != 0;
-  const auto wire = comm::make_communicator(transfers);
+  const auto communicator = comm::make_communicator(transfers);
   Session session(1);
   SessionScope scope(session);
   set_thread_count(options.threads);
-  if (wire->size() > 1 || keras_json().parts > 0) session.distribute(make_data_parallel(*wire, {.local_feeds = true}));
+  if (communicator->size() > 1 || keras_json().parts > 0)
+    session.distribute(make_data_parallel(*communicator, {.local_feeds = true}));
   set_learning_phase(true);
   benchmarks::Network net = benchmarks::make_network(options.model);
   if (options.rows > 0) net.rows = options.rows;
   Function step({net.x, net.labels}, {net.loss}, net.updates, "train");
-  const std::vector<Array> feeds = make_feeds(net, wire->rank());
+  const std::vector<Array> feeds = make_feeds(net, communicator->rank());
   std::vector<Array> results = step(feeds);
-  if (const std::string plan = step.describe(feeds); options.plan && wire->rank() == 0) std::cerr << plan;
+  if (const std::string plan = step.describe(feeds); options.plan && communicator->rank() == 0) std::cerr << plan;
   for (int i = 0; i < options.warmup; ++i) step.run(feeds, results);
 
   std::vector<double> ms;
@@ -70,16 +71,17 @@ int run(const Options& options) {
     ms.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  if (wire->rank() != 0) return 0;
+  if (communicator->rank() != 0) return 0;
   std::nth_element(ms.begin(), ms.begin() + static_cast<std::ptrdiff_t>(ms.size() / 2), ms.end());
-  const nlohmann::json line{{"model", options.model},
-                            {"threads", options.threads},
-                            {"ranks", wire->size()},
-                            {"batch", net.rows},
-                            {"step_ms", ms[ms.size() / 2]},
-                            {"samples_per_s", static_cast<double>(net.rows) * wire->size() * options.steps / seconds},
-                            {"peak_mib", peak_mib()},
-                            {"loss", results[0].item()}};
+  const nlohmann::json line{
+      {"model", options.model},
+      {"threads", options.threads},
+      {"ranks", communicator->size()},
+      {"batch", net.rows},
+      {"step_ms", ms[ms.size() / 2]},
+      {"samples_per_s", static_cast<double>(net.rows) * communicator->size() * options.steps / seconds},
+      {"peak_mib", peak_mib()},
+      {"loss", results[0].item()}};
   if (options.json) std::cout << line.dump() << '\n';
   else std::cout << options.model << ": " << ms[ms.size() / 2] << " ms a step\n";
   return 0;

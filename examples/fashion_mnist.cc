@@ -39,40 +39,42 @@ void complain(const std::string& what) {
 
 // Runs an action that may fail on some or all ranks. True if it succeeds on all; otherwise the lowest failing rank
 // prints its error. Collective.
-bool succeeds_on_all(comm::Communicator& wire, const std::function<void()>& action) {
+bool succeeds_on_all(comm::Communicator& communicator, const std::function<void()>& action) {
   std::string error;
   try {
     action();
   } catch (const std::exception& e) {
     error = e.what();
   }
-  std::int32_t first = error.empty() ? wire.size() : wire.rank();
-  wire.wait(wire.all_reduce({.names = comm::remember_names("whether all ranks have read their files")}, &first, 1,
-                            DType::kInt32, comm::Reduce::kMin));
-  if (first == wire.rank()) complain(error);
-  return first == wire.size();
+  std::int32_t first = error.empty() ? communicator.size() : communicator.rank();
+  communicator.wait(communicator.all_reduce({.names = comm::remember_names("whether all ranks have read their files")},
+                                            &first, 1, DType::kInt32, comm::Reduce::kMin));
+  if (first == communicator.rank()) complain(error);
+  return first == communicator.size();
 }
 
-int train(const Options& options, comm::Communicator& wire, training::Requests* requests) {
+int train(const Options& options, comm::Communicator& communicator, training::Requests* requests) {
   Session session(options.seed);
   SessionScope scope(session);
   set_floatx(parse_dtype(options.floatx));
-  if (wire.size() > 1 || options.parts > 0) session.distribute(make_data_parallel(wire, {.parts = options.parts}));
-  examples::require_equal_options(options, wire);
-  const bool first = wire.rank() == 0;
+  if (communicator.size() > 1 || options.parts > 0)
+    session.distribute(make_data_parallel(communicator, {.parts = options.parts}));
+  examples::require_equal_options(options, communicator);
+  const bool first = communicator.rank() == 0;
   if (first)
     fmt::print("model {}, optimizer {}, batch {}, ranks {}, threads per rank {}\n", options.model, options.optimizer,
-               options.batch, wire.size(), thread_count());
+               options.batch, communicator.size(), thread_count());
   examples::Data data;
-  if (!succeeds_on_all(wire, [&] { data = examples::read_data(options); })) return 1;
+  if (!succeeds_on_all(communicator, [&] { data = examples::read_data(options); })) return 1;
   if (const std::int64_t rows = data.train.images.shape()[0]; first && options.batch > rows)
     fmt::print("the batch of {} is larger than the training set of {} rows: each step takes all rows\n", options.batch,
                rows);
-  const std::string folder = checkpoint_folder(options, wire);
+  const std::string folder = checkpoint_folder(options, communicator);
   std::unique_ptr<training::FoundCheckpoint> found;
-  if (options.resume && !succeeds_on_all(wire, [&] { found = find_checkpoint(options, folder, wire); })) return 1;
-  Training training(options, std::move(data), folder, wire, requests);
-  if (found && !succeeds_on_all(wire, [&] { training.resume(*found); })) return 1;
+  if (options.resume && !succeeds_on_all(communicator, [&] { found = find_checkpoint(options, folder, communicator); }))
+    return 1;
+  Training training(options, std::move(data), folder, communicator, requests);
+  if (found && !succeeds_on_all(communicator, [&] { training.resume(*found); })) return 1;
   if (first && found)
     fmt::print("resumed {} at epoch {}, step {}\n", found->path(), found->state().epoch + 1, found->state().step);
   if (first && !found && options.resume)
@@ -82,7 +84,7 @@ int train(const Options& options, comm::Communicator& wire, training::Requests* 
     return kExitSaved;
   }
   const training::Logs score = training.evaluate();
-  if (options.digest) fmt::print("rank {} digest {:016x}\n", wire.rank(), training.digest());
+  if (options.digest) fmt::print("rank {} digest {:016x}\n", communicator.rank(), training.digest());
   if (first) fmt::print("test loss {:.4f}  test accuracy {:.4f}\n", *score.find("loss"), *score.find("accuracy"));
   if (first && !folder.empty()) fmt::print("checkpoint {}/latest\n", folder);
   return 0;
@@ -92,7 +94,7 @@ int train(const Options& options, comm::Communicator& wire, training::Requests* 
 
 int main(int argc, char** argv) {
   std::optional<training::Signals> signals;  // empty without a checkpoint folder: signals keep their default action
-  std::unique_ptr<comm::Communicator> wire;
+  std::unique_ptr<comm::Communicator> communicator;
   Options options;
   try {
     const bool quiet = comm::read_launch_environment().rank != 0;
@@ -109,15 +111,15 @@ int main(int argc, char** argv) {
     }
     comm::Settings settings = keras_json().comm;
     if (options.verbose) settings.verbose = true;
-    wire = comm::make_communicator(comm::options_for_threads(thread_count(), settings));
+    communicator = comm::make_communicator(comm::options_for_threads(thread_count(), settings));
   } catch (const std::exception& e) {
     complain(e.what());
     return 1;
   }
   try {
-    return train(options, *wire, signals ? &*signals : nullptr);
+    return train(options, *communicator, signals ? &*signals : nullptr);
   } catch (const std::exception& e) {
     signals.reset();
-    comm::end_job(*wire, "fashion_mnist", e);
+    comm::end_job(*communicator, "fashion_mnist", e);
   }
 }

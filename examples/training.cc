@@ -32,7 +32,7 @@ Optimizer make_optimizer(const std::string& name, const Expr& loss, std::span<co
 
 }  // namespace
 
-void require_equal_options(const Options& o, comm::Communicator& wire) {
+void require_equal_options(const Options& o, comm::Communicator& communicator) {
   const std::array<const char*, 6> names{"--seed",       "--epochs", "--max-steps",
                                          "--save-every", "--shards", "--early-stopping"};
   const std::array<std::uint64_t, names.size()> own{o.seed,
@@ -41,11 +41,11 @@ void require_equal_options(const Options& o, comm::Communicator& wire) {
                                                     static_cast<std::uint64_t>(o.save_every),
                                                     static_cast<std::uint64_t>(o.shards),
                                                     static_cast<std::uint64_t>(o.early_stopping)};
-  const auto ranks = static_cast<std::size_t>(wire.size());
+  const auto ranks = static_cast<std::size_t>(communicator.size());
   std::vector<std::uint64_t> all(ranks * names.size());
   const std::vector<std::int64_t> bytes(ranks, sizeof own);
-  wire.wait(wire.all_gather({.names = comm::remember_names("whether all ranks have the same options")}, own.data(),
-                            all.data(), bytes));
+  communicator.wait(communicator.all_gather({.names = comm::remember_names("whether all ranks have the same options")},
+                                            own.data(), all.data(), bytes));
   for (std::size_t i = names.size(); i < all.size(); ++i)
     if (const std::size_t option = i % names.size(); all[i] != all[option])
       fail<DisagreementError>("ranks 0 and ", i / names.size(), " are not alike: rank 0 has ", names[option], " ",
@@ -61,26 +61,27 @@ Data read_data(const Options& options) {
   return data;
 }
 
-std::string checkpoint_folder(const Options& options, comm::Communicator& wire) {
+std::string checkpoint_folder(const Options& options, comm::Communicator& communicator) {
   std::filesystem::path path(options.checkpoint);
   std::error_code missing;
   if (path.extension() == ".h5" && std::filesystem::is_regular_file(path, missing)) path.replace_extension();
-  return training::as_first_rank_says(&wire, "the folder for checkpoints", path.string());
+  return training::as_first_rank_says(&communicator, "the folder for checkpoints", path.string());
 }
 
 std::unique_ptr<training::FoundCheckpoint> find_checkpoint(const Options& options, const std::string& folder,
-                                                           comm::Communicator& wire) {
-  auto found = training::find_checkpoint(folder, &wire);
-  const std::string path = training::as_first_rank_says(&wire, "the path of the checkpoint", options.checkpoint);
-  return found || path == folder ? std::move(found) : training::find_checkpoint(path, &wire);
+                                                           comm::Communicator& communicator) {
+  auto found = training::find_checkpoint(folder, &communicator);
+  const std::string path =
+      training::as_first_rank_says(&communicator, "the path of the checkpoint", options.checkpoint);
+  return found || path == folder ? std::move(found) : training::find_checkpoint(path, &communicator);
 }
 
-Training::Training(const Options& options, Data data, const std::string& folder, comm::Communicator& wire,
+Training::Training(const Options& options, Data data, const std::string& folder, comm::Communicator& communicator,
                    training::Requests* requests)
     : options_(options), data_(std::move(data)) {
   build();
   saved_ = {options_.model, model_.layers, optimizer_.weights};
-  add_callbacks(folder, wire, requests);
+  add_callbacks(folder, communicator, requests);
   training::FitOptions fit{.step = step_.get(),
                            .names = kOutputs,
                            .batches = train_batches(),
@@ -96,26 +97,27 @@ bool Training::watched() const {
          !options_.metrics.empty();
 }
 
-void Training::add_callbacks(const std::string& folder, comm::Communicator& wire, training::Requests* requests) {
+void Training::add_callbacks(const std::string& folder, comm::Communicator& communicator,
+                             training::Requests* requests) {
   const auto add = [this](std::unique_ptr<training::Callback> callback) { callbacks_.push_back(std::move(callback)); };
-  add(std::make_unique<training::ProgressBar>(&wire));
+  add(std::make_unique<training::ProgressBar>(&communicator));
   if (options_.early_stopping > 0)
     add(std::make_unique<training::EarlyStopping>(
         training::EarlyStoppingOptions{.monitor = "val_loss", .patience = options_.early_stopping}));
-  if (!options_.csv.empty()) add(std::make_unique<training::CsvLogger>(options_.csv, &wire));
+  if (!options_.csv.empty()) add(std::make_unique<training::CsvLogger>(options_.csv, &communicator));
   if (!options_.tensorboard.empty())
     add(std::make_unique<training::TensorBoard>(
-        training::TensorBoardOptions{.folder = options_.tensorboard, .wire = &wire}));
+        training::TensorBoardOptions{.folder = options_.tensorboard, .communicator = &communicator}));
   if (!options_.metrics.empty())
-    add(std::make_unique<training::MetricsExporter>(
-        training::MetricsExporterOptions{.path = options_.metrics, .wire = &wire, .checkpoints = folder}));
+    add(std::make_unique<training::MetricsExporter>(training::MetricsExporterOptions{
+        .path = options_.metrics, .communicator = &communicator, .checkpoints = folder}));
   if (!folder.empty())
     add(std::make_unique<training::Job>(training::JobOptions{.folder = folder,
                                                              .save_every = options_.save_every,
                                                              .monitor = watched() ? "val_loss" : "",
                                                              .shards = options_.shards,
                                                              .model = saved_,
-                                                             .wire = &wire,
+                                                             .communicator = &communicator,
                                                              .requests = requests}));
 }
 

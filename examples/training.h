@@ -24,21 +24,22 @@ struct Data {
 
 // Throws DisagreementError if ranks have different values of options that the plans of a step do not show, such as
 // --epochs. Collective.
-void require_equal_options(const Options& options, comm::Communicator& wire);
+void require_equal_options(const Options& options, comm::Communicator& communicator);
 
 // Throws IoError.
 Data read_data(const Options& options);
 
 // The checkpoint folder of rank 0, on every rank: --checkpoint, or for an existing file NAME.h5 the folder NAME.
 // find_checkpoint looks into the folder, then at the file. Null: there is none. Both are collective.
-std::string checkpoint_folder(const Options& options, comm::Communicator& wire);
+std::string checkpoint_folder(const Options& options, comm::Communicator& communicator);
 std::unique_ptr<training::FoundCheckpoint> find_checkpoint(const Options& options, const std::string& folder,
-                                                           comm::Communicator& wire);
+                                                           comm::Communicator& communicator);
 
 class Training {
  public:
-  // Builds the graph; collective. An empty folder: nothing is saved. `wire` and `requests` must outlive this object.
-  Training(const Options& options, Data data, const std::string& folder, comm::Communicator& wire,
+  // Builds the graph; collective. An empty folder: nothing is saved. `communicator` and `requests` must outlive this
+  // object.
+  Training(const Options& options, Data data, const std::string& folder, comm::Communicator& communicator,
            training::Requests* requests);
   Training(const Training&) = delete;  // its parts point at each other
   Training& operator=(const Training&) = delete;
@@ -54,7 +55,7 @@ class Training {
   void build();
   // True if a callback needs an evaluation after each epoch.
   bool watched() const;
-  void add_callbacks(const std::string& folder, comm::Communicator& wire, training::Requests* requests);
+  void add_callbacks(const std::string& folder, comm::Communicator& communicator, training::Requests* requests);
   training::Batches train_batches() const;
   training::Batches test_batches() const;
 

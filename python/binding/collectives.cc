@@ -51,10 +51,10 @@ Given describe(const Array& array) {
 }
 
 // The descriptions of all ranks. Throws ValueError if dtypes or shapes of rows differ.
-std::vector<Given> exchange(comm::Communicator& wire, std::string_view caller, const Given& own) {
-  std::vector<Given> all(static_cast<std::size_t>(wire.size()));
+std::vector<Given> exchange(comm::Communicator& communicator, std::string_view caller, const Given& own) {
+  std::vector<Given> all(static_cast<std::size_t>(communicator.size()));
   const Counts bytes(all.size(), sizeof own);
-  wire.wait(wire.all_gather(call_of(std::string(caller)), &own, all.data(), bytes));
+  communicator.wait(communicator.all_gather(call_of(std::string(caller)), &own, all.data(), bytes));
   for (std::size_t r = 1; r < all.size(); ++r)
     if (text_of(all[r]) != text_of(all[0]))
       fail<ValueError>(caller, ": rank 0 gives ", text_of(all[0]), ", rank ", r, " ", text_of(all[r]),
@@ -66,11 +66,11 @@ nb::object all_reduce(int group, nb::handle value, const std::string& op) {
   const HeldArray held = array_from(value);
   Array result = held.array.copy();
   const comm::Reduce reduce = reduction_from("all_reduce", op);
-  comm::Communicator& wire = wire_of(group);
+  comm::Communicator& communicator = communicator_of(group);
   {
     const Alone alone(group == 0);
     const comm::Tag tag = call_of(join_text("all_reduce of ", result.dtype(), result.shape()));
-    wire.wait(wire.all_reduce(tag, result.raw(), result.size(), result.dtype(), reduce));
+    communicator.wait(communicator.all_reduce(tag, result.raw(), result.size(), result.dtype(), reduce));
   }
   return array_to(std::move(result));
 }
@@ -78,7 +78,7 @@ nb::object all_reduce(int group, nb::handle value, const std::string& op) {
 nb::object all_gather(int group, nb::handle value) {
   const HeldArray held = array_from(value);
   const Array own = held.array.shape().ndim() == 0 ? held.array.reshaped({1}) : held.array;
-  comm::Communicator& wire = wire_of(group);
+  comm::Communicator& communicator = communicator_of(group);
   Array result;
   {
     const Alone alone(group == 0);
@@ -87,12 +87,12 @@ nb::object all_gather(int group, nb::handle value) {
     const std::int64_t row =
         own.shape().product(1, own.shape().ndim()) * static_cast<std::int64_t>(size_of(own.dtype()));
     Counts bytes;
-    for (const Given& given : exchange(wire, "all_gather", describe(own))) {
+    for (const Given& given : exchange(communicator, "all_gather", describe(own))) {
       shape[0] += given.rows;
       bytes.push_back(given.rows * row);
     }
     result = Array::uninitialized(own.dtype(), shape);
-    wire.wait(wire.all_gather(call_of("all_gather"), own.raw(), result.raw(), bytes));
+    communicator.wait(communicator.all_gather(call_of("all_gather"), own.raw(), result.raw(), bytes));
   }
   return array_to(std::move(result));
 }
@@ -100,14 +100,14 @@ nb::object all_gather(int group, nb::handle value) {
 nb::object reduce_scatter(int group, nb::handle value, const std::string& op) {
   const HeldArray held = array_from(value);
   const comm::Reduce reduce = reduction_from("reduce_scatter", op);
-  comm::Communicator& wire = wire_of(group);
+  comm::Communicator& communicator = communicator_of(group);
   Array own;
   {
     const Alone alone(group == 0);
-    const std::vector<Given> all = exchange(wire, "reduce_scatter", describe(held.array));
+    const std::vector<Given> all = exchange(communicator, "reduce_scatter", describe(held.array));
     if (held.array.shape().ndim() == 0)
       fail<ValueError>("reduce_scatter: the value is a number, which has no rows; give an array");
-    const std::int64_t rows = all[0].rows, size = wire.size();
+    const std::int64_t rows = all[0].rows, size = communicator.size();
     for (std::size_t r = 1; r < all.size(); ++r)
       if (all[r].rows != rows)
         fail<ValueError>("reduce_scatter: rank 0 gives ", rows, " rows, rank ", r, " ", all[r].rows,
@@ -116,12 +116,12 @@ nb::object reduce_scatter(int group, nb::handle value, const std::string& op) {
     Counts counts;  // as in numpy.array_split
     std::int64_t begin = 0;
     for (std::int64_t r = 0; r < size; ++r) {
-      if (r == wire.rank()) begin = r * (rows / size) + std::min(r, rows % size);
+      if (r == communicator.rank()) begin = r * (rows / size) + std::min(r, rows % size);
       counts.push_back((rows / size + (r < rows % size ? 1 : 0)) * width);
     }
     Array data = held.array.copy();
-    wire.wait(wire.reduce_scatter(call_of("reduce_scatter"), data.raw(), counts, data.dtype(), reduce));
-    const std::int64_t own_rows = rows / size + (wire.rank() < rows % size ? 1 : 0);
+    communicator.wait(communicator.reduce_scatter(call_of("reduce_scatter"), data.raw(), counts, data.dtype(), reduce));
+    const std::int64_t own_rows = rows / size + (communicator.rank() < rows % size ? 1 : 0);
     own = data.rows(begin, begin + own_rows).copy();
   }
   return array_to(std::move(own));
@@ -129,16 +129,16 @@ nb::object reduce_scatter(int group, nb::handle value, const std::string& op) {
 
 // The bytes of rank `root` on every rank; the others do not know their number before.
 nb::bytes broadcast(int group, const nb::bytes& value, int root) {
-  comm::Communicator& wire = wire_of(group);
+  comm::Communicator& communicator = communicator_of(group);
   auto count = static_cast<std::int64_t>(value.size());
   std::string bytes;
   {
     const Alone alone(group == 0);
     const comm::Tag tag = call_of("broadcast");
-    wire.wait(wire.broadcast(tag, &count, sizeof count, root));
-    if (wire.rank() == root) bytes.assign(static_cast<const char*>(value.data()), value.size());
+    communicator.wait(communicator.broadcast(tag, &count, sizeof count, root));
+    if (communicator.rank() == root) bytes.assign(static_cast<const char*>(value.data()), value.size());
     bytes.resize(static_cast<std::size_t>(count));
-    wire.wait(wire.broadcast(tag, bytes.data(), count, root));
+    communicator.wait(communicator.broadcast(tag, bytes.data(), count, root));
   }
   return nb::bytes(bytes.data(), bytes.size());
 }
@@ -147,10 +147,11 @@ nb::bytes broadcast(int group, const nb::bytes& value, int root) {
 void broadcast_into(int group, nb::handle bytes, int root) {
   const HeldArray held = array_from(bytes);
   SYNCLINE_CHECK(held.keeper.is_valid() && held.array.dtype() == DType::kUint8);
-  comm::Communicator& wire = wire_of(group);
+  comm::Communicator& communicator = communicator_of(group);
   Array array = held.array;
   const Alone alone(group == 0);
-  wire.wait(wire.broadcast(call_of("broadcast"), array.raw(), static_cast<std::int64_t>(array.bytes()), root));
+  communicator.wait(
+      communicator.broadcast(call_of("broadcast"), array.raw(), static_cast<std::int64_t>(array.bytes()), root));
 }
 
 }  // namespace
@@ -162,9 +163,9 @@ void bind_collectives(nb::module_& m) {
   m.def("broadcast", &broadcast);
   m.def("broadcast_into", &broadcast_into);
   m.def("barrier", [](int group) {
-    comm::Communicator& wire = wire_of(group);
+    comm::Communicator& communicator = communicator_of(group);
     const Alone alone(group == 0);
-    wire.barrier(call_of("barrier"));
+    communicator.barrier(call_of("barrier"));
   });
   m.def("make_group", [](const std::vector<int>& ranks) {
     const Alone alone;

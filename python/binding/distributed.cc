@@ -46,19 +46,19 @@ Wires& wires() {
   return all;
 }
 
-std::unique_ptr<comm::Communicator>& wire() { return wires().job; }
+std::unique_ptr<comm::Communicator>& communicator() { return wires().job; }
 
 comm::Communicator& joined() {
-  if (!wire())
+  if (!communicator())
     fail<CommError>("this process has not joined the job's ranks; a worker process (multiprocessing) is not a rank");
-  return *wire();
+  return *communicator();
 }
 
 using Seconds = std::chrono::duration<double>;
 
 void disconnect() {
   while (!wires().groups.empty()) wires().groups.pop_back();
-  wire().reset();
+  communicator().reset();
 }
 
 // Starts the collective with which each rank reports the end of its program.
@@ -80,7 +80,7 @@ bool all_end(comm::Ticket goodbye, Seconds patience) {
 // Ends the program with this exit code. With status 0 it waits for the other ranks like a step, with reports and limit.
 // With another status, unless all ranks end within 3 s, it ends the job.
 void leave(int status) {
-  if (!wire()) return;
+  if (!communicator()) return;
   const bool good = status == 0;
   bool told = false;
   std::string others = "other ranks still run";
@@ -115,7 +115,7 @@ bool join() {
   settings.wait_limit = wait_limit();
   {
     const WithoutGil without_gil;
-    wire() = comm::make_communicator(comm::options_for_threads(thread_count(), settings));
+    communicator() = comm::make_communicator(comm::options_for_threads(thread_count(), settings));
   }
   if (joined().size() > 1 || keras_json().parts > 0) Session::current().distribute(make_data_parallel(joined()));
   static const pid_t rank = getpid();
@@ -148,12 +148,12 @@ void after_fork_in_child() {
   Session::current().undistribute();
   for (auto& group : wires().groups) static_cast<void>(group.release());
   wires().groups.clear();
-  static_cast<void>(wire().release());
+  static_cast<void>(communicator().release());
 }
 
 }  // namespace
 
-comm::Communicator& wire_of(int group) {
+comm::Communicator& communicator_of(int group) {
   comm::Communicator& all = joined();
   return group == 0 ? all : *wires().groups.at(static_cast<std::size_t>(group) - 1);
 }
@@ -183,8 +183,8 @@ void bind_distributed(nb::module_& m) {
   m.def("before_fork", &before_fork);
   m.def("after_fork_in_parent", [] { session_mutex().unlock(); });
   m.def("after_fork_in_child", &after_fork_in_child);
-  m.def("rank", [] { return wire() ? wire()->rank() : 0; });
-  m.def("ranks", [] { return wire() ? wire()->size() : 1; });
+  m.def("rank", [] { return communicator() ? communicator()->rank() : 0; });
+  m.def("ranks", [] { return communicator() ? communicator()->size() : 1; });
   m.def("set_local_feeds", [](bool local) {
     if (Strategy* strategy = Session::current().strategy()) strategy->set_feeds_local(local);
   });
@@ -193,14 +193,14 @@ void bind_distributed(nb::module_& m) {
     return strategy != nullptr && strategy->feeds_are_local();
   });
   m.def("post_note", [](std::uint64_t note) {
-    comm::Communicator& wire = joined();
+    comm::Communicator& communicator = joined();
     const WithoutGil without_gil;
-    wire.post_note(note);
+    communicator.post_note(note);
   });
   m.def("take_note", [] {
-    comm::Communicator& wire = joined();
+    comm::Communicator& communicator = joined();
     const WithoutGil without_gil;
-    return wire.take_note();
+    return communicator.take_note();
   });
   // A checksum of 32 bits of the bytes, starting from `begun`; not secure against deliberate collisions.
   m.def("digest",
@@ -212,7 +212,7 @@ void bind_distributed(nb::module_& m) {
     const WithoutGil without_gil;
     joined().abort_job(exit_code);
   });
-  m.def("setting", [] { return describe_setting(Session::current(), wire().get()); });
+  m.def("setting", [] { return describe_setting(Session::current(), communicator().get()); });
   m.def("change_of_setting", &change_of_setting);
   m.def("threads", &thread_count);
   m.def("set_threads", &set_thread_count);

@@ -9,7 +9,7 @@ namespace syncline::python {
 
 // The communicator of all ranks (0) or of a group (the result of make_group). Throws CommError if this process has not
 // joined the ranks.
-comm::Communicator& wire_of(int group);
+comm::Communicator& communicator_of(int group);
 // Makes a communicator of these ranks (ascending) and returns its number. Exactly these ranks call it. The
 // communicator lives until this rank leaves.
 int make_group(std::span<const int> ranks);

@@ -138,8 +138,8 @@ std::string describe_arithmetic(const Session& session, const Strategy* ranks) {
                    ranks == nullptr ? "" : ranks->describe() + '\n');
 }
 
-std::string describe_setting(const Session& session, const comm::Communicator* wire) {
-  return join_text(wire == nullptr ? "ranks 0" : wire->layout(), '\n',
+std::string describe_setting(const Session& session, const comm::Communicator* communicator) {
+  return join_text(communicator == nullptr ? "ranks 0" : communicator->layout(), '\n',
                    describe_arithmetic(session, session.strategy()));
 }
 

@@ -55,8 +55,8 @@ void require_memory(Strategy* ranks, std::string_view purpose, bool enough);
 std::string describe_arithmetic(const Session& session, const Strategy* ranks);
 
 // What determines the bits of a training besides its program: the ranks, and describe_arithmetic. Not
-// collective. `wire`: null for one process.
-std::string describe_setting(const Session& session, const comm::Communicator* wire);
+// collective. `communicator`: null for one process.
+std::string describe_setting(const Session& session, const comm::Communicator* communicator);
 
 // For a training that was saved under one setting and resumes under another: says so in one line. Empty if no line that
 // determines bits differs.

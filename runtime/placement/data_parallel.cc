@@ -25,23 +25,23 @@ constexpr std::uint64_t kHeld = ~std::uint64_t{0};
 
 class DataParallel : public Strategy {
  public:
-  DataParallel(comm::Communicator& wire, DataParallelOptions options)
-      : wire_(wire), node_(wire.node_place()), options_(options) {
+  DataParallel(comm::Communicator& communicator, DataParallelOptions options)
+      : communicator_(communicator), node_(communicator.node_place()), options_(options) {
     if (size() <= comm::RankSum::kMostRanks) sum_.emplace(size());
     if (splits_variables() && node_.most == 0)
       fail<ValueError>("distribute: the optimizer state is to be split (SYNCLINE_OPTIMIZER_STATE), but with NCCL each ",
                        "rank keeps all variables; choose another transport, or optimizer_state auto");
     if (options_.parts == 0) return;
     first_part_ = first_parts(size(), options_.parts);
-    if (!wire_.adds_along_tree())
+    if (!communicator_.adds_along_tree())
       fail<ValueError>("distribute: there are ", options_.parts,
                        " parts of a batch, but with NCCL or a 16-bit wire format sums ",
                        "depend on the ranks; set SYNCLINE_PARTS=0, or another transport or wire format");
     kept_row_bits_.emplace();
   }
 
-  int rank() const override { return wire_.rank(); }
-  int size() const override { return wire_.size(); }
+  int rank() const override { return communicator_.rank(); }
+  int size() const override { return communicator_.size(); }
   bool feeds_are_local() const override { return options_.local_feeds; }
   void set_feeds_local(bool local) override { options_.local_feeds = local; }
 
@@ -125,11 +125,11 @@ class DataParallel : public Strategy {
 
   void gather(std::string_view purpose, const void* send, void* receive,
               std::span<const std::int64_t> byte_counts) override {
-    finish(wire_.all_gather(tag(kAgree, purpose), send, receive, byte_counts));
+    finish(communicator_.all_gather(tag(kAgree, purpose), send, receive, byte_counts));
   }
 
   void broadcast(std::string_view purpose, void* data, std::size_t bytes) override {
-    finish(wire_.broadcast(tag(kBroadcast, purpose), data, static_cast<std::int64_t>(bytes), 0));
+    finish(communicator_.broadcast(tag(kBroadcast, purpose), data, static_cast<std::int64_t>(bytes), 0));
   }
 
   std::uint64_t name(const std::string& text) override { return comm::remember_names(text); }
@@ -137,9 +137,9 @@ class DataParallel : public Strategy {
 
   std::byte* shared_memory(std::size_t bytes) override {
     leased_ = 0;  // collective: ends all leases
-    return wire_.shared_memory(bytes);
+    return communicator_.shared_memory(bytes);
   }
-  const std::byte* shared_memory_of(int rank) const override { return wire_.shared_memory_of(rank); }
+  const std::byte* shared_memory_of(int rank) const override { return communicator_.shared_memory_of(rank); }
 
   void add_terms(DType dtype, std::span<const void* const> terms, void* sum, std::int64_t count) const override {
     sum_.value()(dtype, terms, sum, count);
@@ -154,7 +154,7 @@ class DataParallel : public Strategy {
   }
   comm::NodeBlock variable_memory(std::size_t bytes) override {
     leased_ = 0;  // collective
-    comm::NodeBlock block = wire_.node_memory(bytes);
+    comm::NodeBlock block = communicator_.node_memory(bytes);
     has_variable_memory_ = block.begin != nullptr;  // equal on all ranks, which do not ask again
     return block;
   }
@@ -167,7 +167,7 @@ class DataParallel : public Strategy {
   void reclaim() override { finish(start_barrier(tag(kReclaim, "memory that other ranks have read"))); }
 
   void publish(std::uint64_t plan, std::uint64_t step, std::string_view what) override {
-    wire_.publish({plan, step, what});
+    communicator_.publish({plan, step, what});
   }
 
   std::uint64_t start(const Transfer& transfer, std::uint64_t plan, std::uint64_t step, const void* send,
@@ -233,24 +233,26 @@ class DataParallel : public Strategy {
       const comm::Reduce reduce = transfer.from == Placement::kLargest    ? comm::Reduce::kMax
                                   : transfer.from == Placement::kSmallest ? comm::Reduce::kMin
                                                                           : comm::Reduce::kSum;
-      return wire_.all_reduce(sent.tag, sent.receive, transfer.count, transfer.dtype, reduce);
+      return communicator_.all_reduce(sent.tag, sent.receive, transfer.count, transfer.dtype, reduce);
     }
     if (is_in_place(transfer) || transfer.kind == Transfer::kBarrier) return start_barrier(sent.tag);
     if (transfer.kind == Transfer::kReduceScatter)
-      return wire_.reduce_scatter(sent.tag, sent.receive, transfer.counts, transfer.dtype, comm::Reduce::kSum);
-    if (transfer.on_nodes) return wire_.gather_on_nodes(sent.tag, sent.receive, transfer.counts);
-    return wire_.all_gather(sent.tag, sent.send, sent.receive, transfer.counts);
+      return communicator_.reduce_scatter(sent.tag, sent.receive, transfer.counts, transfer.dtype, comm::Reduce::kSum);
+    if (transfer.on_nodes) return communicator_.gather_on_nodes(sent.tag, sent.receive, transfer.counts);
+    return communicator_.all_gather(sent.tag, sent.send, sent.receive, transfer.counts);
   }
 
-  bool is_in_place(const Transfer& transfer) const { return transfer.in_place && wire_.shared_memory_of(0) != nullptr; }
+  bool is_in_place(const Transfer& transfer) const {
+    return transfer.in_place && communicator_.shared_memory_of(0) != nullptr;
+  }
 
   // A barrier: completes when every rank has submitted it.
   comm::Ticket start_barrier(const Tag& tag) {
-    return wire_.all_reduce(tag, &nothing_, 1, DType::kInt32, comm::Reduce::kMax);
+    return communicator_.all_reduce(tag, &nothing_, 1, DType::kInt32, comm::Reduce::kMax);
   }
 
   void finish(comm::Ticket ticket) {
-    wire_.wait(ticket);
+    communicator_.wait(ticket);
     if (ticket > leased_at_) leased_ = 0;
   }
 
@@ -279,11 +281,11 @@ class DataParallel : public Strategy {
     if (!sums || is_in_place(transfer) || count < 2 || width < 4) return submit(sent);
     const Fault::Kind kind = fault.kind;
     faults_->spend(fault);
-    if (kind == Fault::kCollective) return wire_.broadcast(sent.tag, sent.receive, count * width, 0);
+    if (kind == Fault::kCollective) return communicator_.broadcast(sent.tag, sent.receive, count * width, 0);
     const DType integer = width == 8 ? DType::kInt64 : DType::kInt32;
-    return wire_.all_reduce(sent.tag, sent.receive, kind == Fault::kCount ? count / 2 : count,
-                            kind == Fault::kDType ? integer : transfer.dtype,
-                            kind == Fault::kReduce ? comm::Reduce::kMax : comm::Reduce::kSum);
+    return communicator_.all_reduce(sent.tag, sent.receive, kind == Fault::kCount ? count / 2 : count,
+                                    kind == Fault::kDType ? integer : transfer.dtype,
+                                    kind == Fault::kReduce ? comm::Reduce::kMax : comm::Reduce::kSum);
   }
 
   // All-gathers `own`: one row per rank.
@@ -291,7 +293,7 @@ class DataParallel : public Strategy {
     const auto ranks = static_cast<std::size_t>(size());
     std::vector<std::int64_t> all(ranks * own.size());
     const std::vector<std::int64_t> bytes(ranks, static_cast<std::int64_t>(own.size() * sizeof(std::int64_t)));
-    finish(wire_.all_gather(tag(kShare, "shapes of the feeds"), own.data(), all.data(), bytes));
+    finish(communicator_.all_gather(tag(kShare, "shapes of the feeds"), own.data(), all.data(), bytes));
     std::vector<std::vector<std::int64_t>> leading;
     for (std::size_t r = 0; r < ranks; ++r) {
       const auto begin = all.begin() + static_cast<std::ptrdiff_t>(r * own.size());
@@ -300,7 +302,7 @@ class DataParallel : public Strategy {
     return leading;
   }
 
-  comm::Communicator& wire_;
+  comm::Communicator& communicator_;
   const comm::NodePlace node_;
   DataParallelOptions options_;
   std::optional<comm::RankSum> sum_;

@@ -11,7 +11,7 @@ JobOptions checked(JobOptions options) {
   if (options.folder.empty() || options.save_every < 0)
     fail<ValueError>("Job: ", options.folder.empty() ? "no folder" : "save_every is negative",
                      "; give a folder for the checkpoints and 0 or more steps between them");
-  const int ranks = options.wire == nullptr ? 1 : options.wire->size();
+  const int ranks = options.communicator == nullptr ? 1 : options.communicator->size();
   if (options.shards < 1 || options.shards > ranks)
     fail<ValueError>("Job: shards is ", options.shards, "; give 1 to ", ranks, ", the number of ranks");
   options.keep.higher_is_better = Monitor("Job", options.monitor, options.mode).higher_is_better() ||

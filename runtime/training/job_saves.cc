@@ -59,10 +59,11 @@ std::chrono::seconds longest_save(const SavedModel& model) {
 // The lowest living rank of rank 0's node saves. The other ranks wait until it has left, because their exit would make
 // mpirun kill it. If it hangs, or is on another node, they wait as long as checkpoints are being written: at most two.
 // (After a death mpirun kills the remaining ranks after two seconds.)
-void wait_for_survivor(const comm::Communicator& wire, const io::CheckpointFolder& folder, const SavedModel& model) {
+void wait_for_survivor(const comm::Communicator& communicator, const io::CheckpointFolder& folder,
+                       const SavedModel& model) {
   const auto begun = std::chrono::steady_clock::now();
   auto now = begun, saving = begun;
-  while (!wire.lowest_living() && now - saving < kPause && now - begun < kPause + 2 * longest_save(model)) {
+  while (!communicator.lowest_living() && now - saving < kPause && now - begun < kPause + 2 * longest_save(model)) {
     std::this_thread::sleep_for(kLook);
     now = std::chrono::steady_clock::now();
     if (folder.is_saving()) saving = now;
@@ -74,9 +75,10 @@ void wait_for_survivor(const comm::Communicator& wire, const io::CheckpointFolde
 Job::Saves::Saves(JobOptions options)
     : options_(std::move(options)),
       folder_(options_.folder, options_.keep),
-      first_(is_first(options_.wire)),
+      first_(is_first(options_.communicator)),
       words_(std::make_unique<Words>()) {
-  if (options_.shards > 1) shards_ = std::make_unique<ShardSaves>(folder_, options_.wire->rank(), options_.shards);
+  if (options_.shards > 1)
+    shards_ = std::make_unique<ShardSaves>(folder_, options_.communicator->rank(), options_.shards);
 }
 
 // After a failed step the all-reduce may still use the words, because the wire outlives this object: keeps them for the
@@ -100,7 +102,7 @@ void Job::Saves::set_state(const std::string& state) {
   setting_before_ = end == state.npos ? "" : state.substr(end + 1);
 }
 
-std::string Job::Saves::setting() const { return describe_setting(Session::current(), options_.wire); }
+std::string Job::Saves::setting() const { return describe_setting(Session::current(), options_.communicator); }
 
 // Rank 0 only: warns if the result of a resumed training may not be bitwise identical.
 void Job::Saves::compare_setting() {
@@ -125,9 +127,9 @@ void Job::Saves::on_train_begin(Fit& fit) {
     }
   };
   on_first([&] { begin(fit); });
-  greatest_of_all(options_.wire, "that no rank still ends an earlier training", 0);  // and writes its status
+  greatest_of_all(options_.communicator, "that no rank still ends an earlier training", 0);  // and writes its status
   on_first([&] { begin_status(options_.folder, status_of("running", {}, fit.counts(), "")); });
-  error = as_first_rank_says(options_.wire, "whether there is a folder for checkpoints", std::move(error));
+  error = as_first_rank_says(options_.communicator, "whether there is a folder for checkpoints", std::move(error));
   if (!error.empty()) throw IoError(error);
   if (const std::optional<io::Shard> own = own_shard()) {
     saver_ = std::make_unique<io::AsyncSaver>([this](const io::Checkpoint& checkpoint) { write(checkpoint); });
@@ -158,17 +160,17 @@ void Job::Saves::on_step_begin(Fit& fit) {
   if (ticket_ != 0) agreed_request();  // left by a failed step whose error the caller caught
   const Request request = options_.requests != nullptr ? options_.requests->pending() : Request::kNone;
   *words_ = {static_cast<std::int32_t>(request), shards_ ? shards_->state() : 0};
-  if (options_.wire == nullptr || options_.wire->size() == 1) return;
+  if (options_.communicator == nullptr || options_.communicator->size() == 1) return;
   static const std::uint64_t names = comm::remember_names("whether a rank was asked to save or to stop");
   const auto step = static_cast<std::uint64_t>(fit.counts().global_step);
-  ticket_ =
-      options_.wire->all_reduce({.step = step, .names = names}, words_.get(), 2, DType::kInt32, comm::Reduce::kMax);
+  ticket_ = options_.communicator->all_reduce({.step = step, .names = names}, words_.get(), 2, DType::kInt32,
+                                              comm::Reduce::kMax);
 }
 
 Request Job::Saves::agreed_request() {
-  if (ticket_ != 0) options_.wire->wait(ticket_);
+  if (ticket_ != 0) options_.communicator->wait(ticket_);
   ticket_ = 0;
-  if (shards_) shards_->tell(static_cast<ShardSaves::State>(words_->shards));
+  if (shards_) shards_->set_state_of_all(static_cast<ShardSaves::State>(words_->shards));
   return static_cast<Request>(words_->request);
 }
 
@@ -200,9 +202,9 @@ void Job::Saves::on_epoch_end(Fit& fit, std::int64_t, Logs& logs) {
 }
 
 // The snapshot, with the metric if an epoch has just ended.
-io::Checkpoint Job::Saves::checkpoint_of(const Fit& fit, comm::Communicator* wire,
+io::Checkpoint Job::Saves::checkpoint_of(const Fit& fit, comm::Communicator* communicator,
                                          const std::optional<io::Shard>& shard) const {
-  io::Checkpoint checkpoint = snapshot(options_.model, fit, wire, shard);
+  io::Checkpoint checkpoint = snapshot(options_.model, fit, communicator, shard);
   if (metric_at_ == fit.counts()) checkpoint.metric = metric_;
   return checkpoint;
 }
@@ -215,13 +217,13 @@ void Job::Saves::save(const Fit& fit) {
 
 void Job::Saves::begin_save(const Fit& fit) {
   no_memory_ = false;
-  settle();
+  end_save_of_shards();
   wait_for_index();
   if (shards_) shards_->begin();
   const std::optional<io::Shard> own = own_shard();
   if (!own && !is_divided(options_.model)) return;
   try {
-    const io::Checkpoint checkpoint = checkpoint_of(fit, options_.wire, own);
+    const io::Checkpoint checkpoint = checkpoint_of(fit, options_.communicator, own);
     if (!own) return;
     wait_for_writer();
     saver_->save(checkpoint);
@@ -242,11 +244,11 @@ void Job::Saves::wait_for_writer() {
 }
 
 // Waits until all shards of the previous save are written, and tells rank 0's writing thread.
-void Job::Saves::settle() {
+void Job::Saves::end_save_of_shards() {
   if (!shards_ || !shards_->pending()) return;
   const std::int32_t all =
-      greatest_of_all(options_.wire, "whether the shards of a checkpoint are written", shards_->wait());
-  shards_->tell(static_cast<ShardSaves::State>(all));
+      greatest_of_all(options_.communicator, "whether the shards of a checkpoint are written", shards_->wait());
+  shards_->set_state_of_all(static_cast<ShardSaves::State>(all));
 }
 
 // Rank 0's writing thread also removes shards that no index lists, so no rank writes a shard before it is done.
@@ -254,7 +256,8 @@ void Job::Saves::wait_for_index() {
   if (!shards_) return;
   if (first_) wait_for_writer();
   const std::int32_t lost = shards_->lost_index() ? 1 : 0;
-  if (greatest_of_all(options_.wire, "whether the index of a checkpoint is written", lost) != 0) shards_->discard();
+  if (greatest_of_all(options_.communicator, "whether the index of a checkpoint is written", lost) != 0)
+    shards_->discard();
 }
 
 // Runs on the saver's thread.
@@ -262,18 +265,18 @@ void Job::Saves::write(const io::Checkpoint& checkpoint) {
   const std::string file = saved_file([&] { return shards_ ? shards_->write(checkpoint) : folder_.save(checkpoint); });
   if (!first_) return;
   file_ = file;
-  tell("running", {}, checkpoint.state, "");
+  publish_status("running", {}, checkpoint.state, "");
 }
 
 void Job::Saves::on_train_end(Fit& fit) {
   save(fit);
-  settle();
+  end_save_of_shards();
   // Each save that finds the disk full removes a checkpoint, which makes room for the next try.
   for (int tries = options_.keep.keep_last + options_.keep.keep_best; shards_ && shards_->lacked_room() && tries > 0;
        --tries) {
     saved_.reset();
     save(fit);
-    settle();
+    end_save_of_shards();
   }
   std::string error;
   try {
@@ -284,7 +287,7 @@ void Job::Saves::on_train_end(Fit& fit) {
   }
   if (!first_ && !error.empty()) say(error);
   // mpirun kills all ranks once one exits with a code other than 0, so every rank waits for the last write.
-  error = as_first_rank_says(options_.wire, "whether the last checkpoint is written", std::move(error));
+  error = as_first_rank_says(options_.communicator, "whether the last checkpoint is written", std::move(error));
   last_failed_ = !error.empty();
   if (last_failed_) throw IoError(error);
   begun_ = false;
@@ -294,13 +297,13 @@ void Job::Saves::end(const Fit& fit) {
   saver_->wait();
   if (no_memory_) fail<IoError>("checkpoint folder '", options_.folder, "': ", kNoMemory);
   const std::string name = options_.requests != nullptr ? options_.requests->name() : "";
-  if (!fit.paused()) tell("finished", 0, fit.counts(), "");
-  else tell("saved", kExitSaved, fit.counts(), name.empty() ? "another rank was asked to stop" : name);
+  if (!fit.paused()) publish_status("finished", 0, fit.counts(), "");
+  else publish_status("saved", kExitSaved, fit.counts(), name.empty() ? "another rank was asked to stop" : name);
   lock_.reset();  // another job may now own the folder and its status
 }
 
-void Job::Saves::tell(const std::string& state, std::optional<int> exit_code, const io::TrainingState& counts,
-                      const std::string& reason) const {
+void Job::Saves::publish_status(const std::string& state, std::optional<int> exit_code, const io::TrainingState& counts,
+                                const std::string& reason) const {
   const Status status = status_of(state, exit_code, counts, reason);
   if (begun_) write_status(options_.folder, status);
   else begin_status(options_.folder, status);
@@ -312,31 +315,31 @@ Status Job::Saves::status_of(const std::string& state, std::optional<int> exit_c
           .exit_code = exit_code,
           .counts = counts,
           .checkpoint = file_,
-          .ranks = options_.wire == nullptr ? 1 : options_.wire->size(),
+          .ranks = options_.communicator == nullptr ? 1 : options_.communicator->size(),
           .reason = reason};
 }
 
 void Job::Saves::on_failure(Fit& fit, const std::exception& error) noexcept {
   if (!begun_ && !lock_) return;
   try {
-    if (options_.wire == nullptr || options_.wire->lowest_living()) survive(fit, error);
-    else if (rank_is_missing(error)) wait_for_survivor(*options_.wire, folder_, options_.model);
-    else if (!ranks_disagree(error) && !last_failed_) tell_own_error(fit, error);
+    if (options_.communicator == nullptr || options_.communicator->lowest_living()) save_after_failure(fit, error);
+    else if (rank_is_missing(error)) wait_for_survivor(*options_.communicator, folder_, options_.model);
+    else if (!ranks_disagree(error) && !last_failed_) publish_own_error(fit, error);
   } catch (const std::exception& e) {
     say(e.what());
   }
 }
 
 // Runs before this rank leaves, because the lowest living rank may see only that it has left.
-void Job::Saves::tell_own_error(const Fit& fit, const std::exception& error) {
+void Job::Saves::publish_own_error(const Fit& fit, const std::exception& error) {
   if (!has_status(options_.folder)) return;
   file_ = folder_.latest();
-  tell("failed", exit_code_of(error), fit.counts(), error.what());
+  publish_status("failed", exit_code_of(error), fit.counts(), error.what());
 }
 
 // Runs on the lowest living rank, whose variables are those after the last finished step. If the ranks disagree, it is
 // unknown whose variables are right, and nothing is saved.
-void Job::Saves::survive(const Fit& fit, const std::exception& error) {
+void Job::Saves::save_after_failure(const Fit& fit, const std::exception& error) {
   const bool sound = !ranks_disagree(error);
   std::string reason = error.what();
   try {
@@ -350,8 +353,9 @@ void Job::Saves::survive(const Fit& fit, const std::exception& error) {
   // After the death of a rank the job may restart: from the checkpoint or, if there is none, from the beginning.
   const bool again = rank_is_missing(error);
   if (again)
-    tell("saved", {}, counts_of_file().value_or(fit.counts()), reason);  // mpirun exits with the code of the dead rank
-  else tell("failed", exit_code_of(error), fit.counts(), reason);
+    publish_status("saved", {}, counts_of_file().value_or(fit.counts()),
+                   reason);  // mpirun exits with the code of the dead rank
+  else publish_status("failed", exit_code_of(error), fit.counts(), reason);
 }
 
 // Where a restart resumes: scripts compare these counts to detect a job that makes no progress. None: unknown.
@@ -386,7 +390,7 @@ void Job::Saves::save_now(const Fit& fit) {
   file_ = folder_.latest();
   if (resumed_ == fit.counts() && counts_of_file() == fit.counts()) return;  // keeps its metric, which is unknown here
   file_ = saved_file([&] { return folder_.save(checkpoint_of(fit, nullptr, io::Shard{})); });
-  const int rank = options_.wire == nullptr ? 0 : options_.wire->rank();
+  const int rank = options_.communicator == nullptr ? 0 : options_.communicator->rank();
   say(join_text("rank ", rank, " has saved the last finished step, ", step, ", in ", file_));
 }
 

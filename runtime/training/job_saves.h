@@ -39,9 +39,10 @@ class Job::Saves {
   void note_plan(const Fit& fit);
   void save(const Fit& fit);
   void begin_save(const Fit& fit);
-  io::Checkpoint checkpoint_of(const Fit& fit, comm::Communicator* wire, const std::optional<io::Shard>& shard) const;
+  io::Checkpoint checkpoint_of(const Fit& fit, comm::Communicator* communicator,
+                               const std::optional<io::Shard>& shard) const;
   void wait_for_writer();
-  void settle();
+  void end_save_of_shards();
   void wait_for_index();
   // What this rank writes of a checkpoint, if it does.
   std::optional<io::Shard> own_shard() const {
@@ -49,12 +50,12 @@ class Job::Saves {
   }
   void write(const io::Checkpoint& checkpoint);
   void end(const Fit& fit);
-  void tell(const std::string& state, std::optional<int> exit_code, const io::TrainingState& counts,
-            const std::string& reason) const;
+  void publish_status(const std::string& state, std::optional<int> exit_code, const io::TrainingState& counts,
+                      const std::string& reason) const;
   Status status_of(const std::string& state, std::optional<int> exit_code, const io::TrainingState& counts,
                    const std::string& reason) const;
-  void tell_own_error(const Fit& fit, const std::exception& error);
-  void survive(const Fit& fit, const std::exception& error);
+  void publish_own_error(const Fit& fit, const std::exception& error);
+  void save_after_failure(const Fit& fit, const std::exception& error);
   bool save_before_is_whole(const Fit& fit);
   void save_now(const Fit& fit);
   std::optional<io::TrainingState> counts_of_file() const;

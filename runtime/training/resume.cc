@@ -27,14 +27,14 @@ std::optional<io::FolderLoad> load(const std::string& path) {
 
 // Runs `action` on rank 0. If it throws, all ranks throw IoError with its message.
 template <class Action>
-void succeed_on_first_rank(comm::Communicator* wire, Action action) {
+void succeed_on_first_rank(comm::Communicator* communicator, Action action) {
   std::string error;
   try {
-    if (is_first(wire)) action();
+    if (is_first(communicator)) action();
   } catch (const std::exception& e) {
     error = e.what();
   }
-  error = as_first_rank_says(wire, "whether rank 0 has read the checkpoint", std::move(error));
+  error = as_first_rank_says(communicator, "whether rank 0 has read the checkpoint", std::move(error));
   if (!error.empty()) throw IoError(error);
 }
 
@@ -44,36 +44,38 @@ void append(std::vector<Array>& values, const std::vector<io::Weight>& weights) 
 
 }  // namespace
 
-FoundCheckpoint::FoundCheckpoint(std::string path, io::Checkpoint checkpoint, comm::Communicator* wire)
-    : path_(std::move(path)), checkpoint_(std::move(checkpoint)), wire_(wire) {}
+FoundCheckpoint::FoundCheckpoint(std::string path, io::Checkpoint checkpoint, comm::Communicator* communicator)
+    : path_(std::move(path)), checkpoint_(std::move(checkpoint)), communicator_(communicator) {}
 
 void FoundCheckpoint::resume(const SavedModel& model, Fit& fit) {
   const std::vector<io::Weight> parts = take_parts(checkpoint_, model);
-  succeed_on_first_rank(wire_, [&] { io::require_same_model(path_, io::spec_of(checkpoint_), spec_of(model)); });
+  succeed_on_first_rank(communicator_,
+                        [&] { io::require_same_model(path_, io::spec_of(checkpoint_), spec_of(model)); });
   std::vector<Array> values;
   for (const io::Layer& layer : checkpoint_.layers) append(values, layer.weights);
   append(values, checkpoint_.optimizer);
-  if (!is_first(wire_))
+  if (!is_first(communicator_))
     for (const Variable& v : variables_of(model)) values.push_back(Array::uninitialized(v.dtype(), v.shape()));
-  for (Array& value : values) copy_from_first_rank(wire_, "a checkpoint's values", value.raw(), value.bytes());
+  for (Array& value : values) copy_from_first_rank(communicator_, "a checkpoint's values", value.raw(), value.bytes());
   restore(path_, checkpoint_, values, model, fit);
-  if (wire_ != nullptr && wire_->size() > 1 && is_divided(model)) restore_parts(parts, model, *wire_);
+  if (communicator_ != nullptr && communicator_->size() > 1 && is_divided(model))
+    restore_parts(parts, model, *communicator_);
   checkpoint_.layers.clear();
   checkpoint_.optimizer.clear();
 }
 
-std::unique_ptr<FoundCheckpoint> find_checkpoint(const std::string& path, comm::Communicator* wire) {
+std::unique_ptr<FoundCheckpoint> find_checkpoint(const std::string& path, comm::Communicator* communicator) {
   std::optional<io::FolderLoad> found;
-  succeed_on_first_rank(wire, [&] { found = load(path); });
+  succeed_on_first_rank(communicator, [&] { found = load(path); });
   json text;
   if (found) text = {{"path", found->path}, {"head", io::json_of(found->checkpoint)}};
-  text = json::parse(as_first_rank_says(wire, "where the checkpoint stands",
+  text = json::parse(as_first_rank_says(communicator, "where the checkpoint stands",
                                         text.dump(-1, ' ', false, json::error_handler_t::replace)));
   if (text.is_null()) return nullptr;
   if (!found) found = io::FolderLoad{{io::head_of(text["head"]), {}, {}}, text["path"].get<std::string>(), {}};
   if (!found->warning.empty()) fmt::print(stderr, "syncline: {}\n", found->warning);
   Session::current().set_seed(found->checkpoint.state.seed);
-  return std::make_unique<FoundCheckpoint>(found->path, std::move(found->checkpoint), wire);
+  return std::make_unique<FoundCheckpoint>(found->path, std::move(found->checkpoint), communicator);
 }
 
 }  // namespace syncline::training

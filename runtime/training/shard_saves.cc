@@ -93,7 +93,7 @@ ShardSaves::State ShardSaves::state() {
   return own_;
 }
 
-void ShardSaves::tell(State all) {
+void ShardSaves::set_state_of_all(State all) {
   if (!pending_ || all == kWriting) return;
   pending_ = false;
   const std::lock_guard lock(mutex_);
@@ -109,6 +109,6 @@ ShardSaves::State ShardSaves::wait() {
 
 void ShardSaves::cannot_write() { set_state(kFailed); }
 
-void ShardSaves::give_up() { tell(kFailed); }
+void ShardSaves::give_up() { set_state_of_all(kFailed); }
 
 }  // namespace syncline::training

@@ -3,8 +3,8 @@
 //
 // The writing thread of each rank (io/checkpoint/async_saver.h) writes its shard while training continues. Rank 0's
 // writing thread then waits until all shards are written, and writes the index. The ranks exchange their states in an
-// all-reduce (max) beside the reductions of each step (syncline/training/job.h): state() is the operand, tell() takes
-// the result.
+// all-reduce (max) beside the reductions of each step (syncline/training/job.h): state() is the operand,
+// set_state_of_all() takes the result.
 //
 // write() is for the writing thread, all other functions for the training thread. The folder must outlive this object.
 #pragma once
@@ -31,7 +31,7 @@ class ShardSaves {
   std::optional<io::Shard> own_shard() const {
     return rank_ < count_ ? std::optional(io::Shard{rank_, count_}) : std::nullopt;
   }
-  // Between begin() and the tell() that ends the save; equal on all ranks.
+  // Between begin() and the set_state_of_all() that ends the save; equal on all ranks.
   bool pending() const { return pending_; }
 
   // Begins a save, on all ranks after the same step. Rank 0's writing thread must have ended the previous save. Where
@@ -54,7 +54,7 @@ class ShardSaves {
   // Whether the last save ended with kNoRoom; equal on all ranks.
   bool lacked_room();
   // Takes the maximum of all ranks' states. Any value but kWriting ends the pending save.
-  void tell(State all);
+  void set_state_of_all(State all);
   // Waits until this rank has ended its write; returns state().
   State wait();
   // Ends the pending save as failed, because the other ranks are gone.
@@ -72,7 +72,7 @@ class ShardSaves {
   std::mutex mutex_;
   std::condition_variable changed_;
   State own_ = kWritten;
-  State all_ = kWritten;  // from tell()
+  State all_ = kWritten;  // from set_state_of_all()
   bool lost_index_ = false;
   std::string own_file_;
 };

@@ -93,14 +93,15 @@ double number_of(const nlohmann::json& item) {
 
 // Throws std::bad_alloc on all ranks if one has no memory: otherwise ranks would wait for it.
 template <class Allocate>
-void allocate_on_all(comm::Communicator& wire, Allocate allocate) {
+void allocate_on_all(comm::Communicator& communicator, Allocate allocate) {
   bool done = true;
   try {
     allocate();
   } catch (const std::bad_alloc&) {
     done = false;
   }
-  if (greatest_of_all(&wire, "whether a rank has no memory for a checkpoint", done ? 0 : 1) > 0) throw std::bad_alloc();
+  if (greatest_of_all(&communicator, "whether a rank has no memory for a checkpoint", done ? 0 : 1) > 0)
+    throw std::bad_alloc();
 }
 
 struct DividedVariable {
@@ -110,10 +111,10 @@ struct DividedVariable {
 
 // Gathers the ranks' parts of divided variables, and their sums. One broadcast per variable and rank: a rank that keeps
 // neither has memory for one part only.
-void add_sums(const std::vector<DividedVariable>& divided, comm::Communicator& wire) {
+void add_sums(const std::vector<DividedVariable>& divided, comm::Communicator& communicator) {
   static const comm::Tag tag{.names = comm::remember_names("what each rank holds of an accumulated sum")};
   Array scratch;
-  allocate_on_all(wire, [&] {
+  allocate_on_all(communicator, [&] {
     std::size_t largest = 0;
     for (const auto& [variable, sum, parts] : divided) {
       for (io::Weight* weight : {sum, parts})
@@ -125,30 +126,30 @@ void add_sums(const std::vector<DividedVariable>& divided, comm::Communicator& w
   for (const auto& [variable, sum, parts] : divided) {
     const Array& own = variable.state().value();
     // A value set by hand is rank 0's and not shared yet: other ranks contribute zeros.
-    const bool nothing = wire.rank() > 0 && !variable.state().agreed();
+    const bool nothing = communicator.rank() > 0 && !variable.state().agreed();
     const auto put_own = [&](std::byte* to) {
       if (nothing) std::memset(to, 0, own.bytes());
       else std::memcpy(to, own.raw(), own.bytes());
     };
-    for (int r = 0; r < wire.size(); ++r) {
+    for (int r = 0; r < communicator.size(); ++r) {
       std::byte* part = scratch.raw();
       if (parts != nullptr) part = parts->value.raw() + static_cast<std::size_t>(r) * own.bytes();
-      if (r == wire.rank()) put_own(part);
-      wire.wait(wire.broadcast(tag, part, static_cast<std::int64_t>(own.bytes()), r));
+      if (r == communicator.rank()) put_own(part);
+      communicator.wait(communicator.broadcast(tag, part, static_cast<std::int64_t>(own.bytes()), r));
     }
     std::byte* total = sum != nullptr ? sum->value.raw() : scratch.raw();
     put_own(total);
-    wire.wait(wire.all_reduce(tag, total, own.size(), own.dtype(), comm::Reduce::kSum));
+    communicator.wait(communicator.all_reduce(tag, total, own.size(), own.dtype(), comm::Reduce::kSum));
   }
 }
 
 // Gathers divided values, and leaves out those of other shards.
-void add_values(const SavedModel& model, comm::Communicator* wire, std::optional<io::Shard> shard,
+void add_values(const SavedModel& model, comm::Communicator* communicator, std::optional<io::Shard> shard,
                 io::Checkpoint& checkpoint) {
   const std::vector<Variable> variables = variables_of(model);
   std::vector<std::size_t> divided;
-  if (wire != nullptr && wire->size() > 1) divided = divided_in(variables, model);
-  for (const std::size_t i : divided) checkpoint.optimizer.push_back(parts_of(variables[i], wire->size()));
+  if (communicator != nullptr && communicator->size() > 1) divided = divided_in(variables, model);
+  for (const std::size_t i : divided) checkpoint.optimizer.push_back(parts_of(variables[i], communicator->size()));
   const std::vector<io::Weight*> weights = weights_of(checkpoint);
   std::vector<bool> own(weights.size());
   if (shard) own = io::weights_in(*shard, checkpoint);
@@ -158,7 +159,7 @@ void add_values(const SavedModel& model, comm::Communicator* wire, std::optional
   std::vector<DividedVariable> sums;
   for (std::size_t i = 0; i < divided.size(); ++i)
     sums.push_back({variables[divided[i]], kept(divided[i]), kept(variables.size() + i)});
-  if (!sums.empty()) add_sums(sums, *wire);
+  if (!sums.empty()) add_sums(sums, *communicator);
   own.resize(variables.size());
   hold_values(variables, own);
   for (std::size_t i = 0; i < variables.size(); ++i)
@@ -194,7 +195,7 @@ bool is_divided(const SavedModel& model) {
          std::any_of(all.begin(), all.end(), [](const Variable& v) { return v.state().is_split(); });
 }
 
-io::Checkpoint snapshot(const SavedModel& model, const Fit& fit, comm::Communicator* wire,
+io::Checkpoint snapshot(const SavedModel& model, const Fit& fit, comm::Communicator* communicator,
                         std::optional<io::Shard> shard) {
   io::Checkpoint checkpoint;
   checkpoint.model = model.name;
@@ -209,7 +210,7 @@ io::Checkpoint snapshot(const SavedModel& model, const Fit& fit, comm::Communica
   }
   for (const auto* more : {&model.optimizer, &model.accumulated})
     for (const Variable& v : *more) checkpoint.optimizer.push_back(weight_of(v));
-  add_values(model, wire, shard, checkpoint);
+  add_values(model, communicator, shard, checkpoint);
   return checkpoint;
 }
 
@@ -224,19 +225,19 @@ std::vector<io::Weight> take_parts(io::Checkpoint& checkpoint, const SavedModel&
   return parts;
 }
 
-void restore_parts(const std::vector<io::Weight>& parts, const SavedModel& model, comm::Communicator& wire) {
+void restore_parts(const std::vector<io::Weight>& parts, const SavedModel& model, comm::Communicator& communicator) {
   std::vector<Variable> partial;
   const std::vector<Variable> variables = variables_of(model);
   for (const std::size_t i : divided_in(variables, model)) partial.push_back(variables[i]);
   bool fit = parts.size() == partial.size();
   for (std::size_t i = 0; fit && i < parts.size(); ++i) {
-    const io::Weight wanted = parts_of(partial[i], wire.size());
+    const io::Weight wanted = parts_of(partial[i], communicator.size());
     fit = parts[i].name == wanted.name && parts[i].value.dtype() == wanted.value.dtype() &&
           parts[i].value.shape() == wanted.value.shape();
   }
-  copy_from_first_rank(&wire, "whether a checkpoint has what each rank holds", &fit, sizeof fit);
+  copy_from_first_rank(&communicator, "whether a checkpoint has what each rank holds", &fit, sizeof fit);
   if (!fit) {
-    if (is_first(&wire) && parts.empty())
+    if (is_first(&communicator) && parts.empty())
       say("the checkpoint has accumulated gradients as one sum, because an earlier version or a single process wrote "
           "it: the result may not be bitwise identical");
     return;
@@ -244,11 +245,11 @@ void restore_parts(const std::vector<io::Weight>& parts, const SavedModel& model
   for (std::size_t i = 0; i < partial.size(); ++i) {
     Array& own = partial[i].state().value();
     Array part = Array::uninitialized(own.dtype(), own.shape());
-    for (int r = 0; r < wire.size(); ++r) {
-      if (is_first(&wire))
+    for (int r = 0; r < communicator.size(); ++r) {
+      if (is_first(&communicator))
         std::memcpy(part.raw(), parts[i].value.raw() + static_cast<std::size_t>(r) * own.bytes(), own.bytes());
-      copy_from_first_rank(&wire, "what each rank holds of an accumulated sum", part.raw(), part.bytes());
-      if (r == wire.rank()) std::memcpy(own.raw(), part.raw(), own.bytes());
+      copy_from_first_rank(&communicator, "what each rank holds of an accumulated sum", part.raw(), part.bytes());
+      if (r == communicator.rank()) std::memcpy(own.raw(), part.raw(), own.bytes());
     }
     partial[i].state().set_agreed(true);  // each rank now has its own part
   }

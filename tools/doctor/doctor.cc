@@ -73,15 +73,15 @@ RankReport look(const Options& options, const comm::Launch& launch) {
 }
 
 // Gathers the texts of all ranks, in order.
-std::vector<std::string> gather(comm::Communicator& wire, const std::string& own) {
-  const auto ranks = static_cast<std::size_t>(wire.size());
+std::vector<std::string> gather(comm::Communicator& communicator, const std::string& own) {
+  const auto ranks = static_cast<std::size_t>(communicator.size());
   std::vector<std::int64_t> lengths(ranks), each(ranks, sizeof(std::int64_t));
   const auto length = static_cast<std::int64_t>(own.size());
-  wire.wait(wire.all_gather({}, &length, lengths.data(), each));
+  communicator.wait(communicator.all_gather({}, &length, lengths.data(), each));
   std::int64_t total = 0;
   for (const std::int64_t n : lengths) total += n;
   std::string all(static_cast<std::size_t>(total), '\0');
-  wire.wait(wire.all_gather({}, own.data(), all.data(), lengths));
+  communicator.wait(communicator.all_gather({}, own.data(), all.data(), lengths));
   std::vector<std::string> texts;
   std::size_t at = 0;
   for (const std::int64_t n : lengths) {
@@ -104,11 +104,11 @@ std::vector<RankReport> meet(RankReport own) {
     options.format = settings().comm.wire_format.value_or(options.format);
     options.algorithms = settings().comm.algorithms.value_or(options.algorithms);
     options.transport = settings().comm.transport.value_or(comm::Transport::kAuto);
-    const std::unique_ptr<comm::Communicator> wire = comm::make_communicator(options);
-    own.rank = wire->rank();  // which need not be the launcher's
-    own.findings.push_back({Level::kOk, "transport", wire->describe(), ""});
+    const std::unique_ptr<comm::Communicator> communicator = comm::make_communicator(options);
+    own.rank = communicator->rank();  // which need not be the launcher's
+    own.findings.push_back({Level::kOk, "transport", communicator->describe(), ""});
     std::vector<RankReport> all;
-    for (const std::string& text : gather(*wire, to_text(own))) all.push_back(parse_report(text));
+    for (const std::string& text : gather(*communicator, to_text(own))) all.push_back(parse_report(text));
     return all;
   } catch (const std::exception& error) {
     own.findings.push_back(

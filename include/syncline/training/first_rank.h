@@ -11,17 +11,19 @@
 #pragma GCC visibility push(default)
 namespace syncline::training {
 
-// Returns rank 0's text on every rank; `purpose` appears in errors. Without a wire, or on one rank, returns `text`.
-// Throws CommError from the wire.
-std::string as_first_rank_says(comm::Communicator* wire, std::string_view purpose, std::string text);
+// Returns rank 0's text on every rank; `purpose` appears in errors. Without a communicator, or on one rank, returns
+// `text`. Throws CommError from the communicator.
+std::string as_first_rank_says(comm::Communicator* communicator, std::string_view purpose, std::string text);
 
 // Replaces `data` with rank 0's bytes; otherwise as as_first_rank_says.
-void copy_from_first_rank(comm::Communicator* wire, std::string_view purpose, void* data, std::size_t bytes);
+void copy_from_first_rank(comm::Communicator* communicator, std::string_view purpose, void* data, std::size_t bytes);
 
 // Returns the maximum over all ranks; otherwise as as_first_rank_says.
-std::int32_t greatest_of_all(comm::Communicator* wire, std::string_view purpose, std::int32_t number);
+std::int32_t greatest_of_all(comm::Communicator* communicator, std::string_view purpose, std::int32_t number);
 
-inline bool is_first(const comm::Communicator* wire) { return wire == nullptr || wire->rank() == 0; }
+inline bool is_first(const comm::Communicator* communicator) {
+  return communicator == nullptr || communicator->rank() == 0;
+}
 
 }  // namespace syncline::training
 #pragma GCC visibility pop

@@ -3,7 +3,7 @@
 //
 //     Signals signals;                                             // first of all
 //     ...
-//     Job job({.folder = "run", .model = model, .wire = wire.get(), .requests = &signals});
+//     Job job({.folder = "run", .model = model, .communicator = communicator.get(), .requests = &signals});
 //     Fit fit({..., .callbacks = {&bar, &stopping, &job}});  // the last, so that it saves what the others decided
 //     return fit.run() == Ended::kPaused ? kExitSaved : 0;
 //
@@ -12,7 +12,7 @@
 //   continues; a failure of the last save fails the training.
 // - All ranks handle a signal to one rank after the same step: a word that travels with each step's reductions carries
 //   the request to every rank. Asked to stop, the ranks save, wait for the write, and Fit::run returns kPaused.
-// - If a rank has died or the wire has failed, the lowest living rank saves the last finished step.
+// - If a rank has died or the communicator has failed, the lowest living rank saves the last finished step.
 // - `status.json` in the folder reports the training's progress (runtime/training/status.h).
 //
 // Ownership: communicator and requests outlive the job. Threads: it is a callback. Throws IoError, on every rank, if
@@ -40,8 +40,8 @@ struct JobOptions {
   Mode mode = Mode::kAuto;      // of the monitor; keep.higher_is_better means kMax
   int shards = 1;               // files of a checkpoint, each written by one rank; 1: rank 0 writes one file
   SavedModel model;
-  comm::Communicator* wire = nullptr;  // null: one process
-  Requests* requests = nullptr;        // of this rank; null: no requests
+  comm::Communicator* communicator = nullptr;  // null: one process
+  Requests* requests = nullptr;                // of this rank; null: no requests
 };
 
 class Job : public Callback {

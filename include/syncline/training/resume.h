@@ -1,6 +1,7 @@
 // Resuming: rank 0 reads the checkpoint and sends it to the other ranks, which need no access to its disk.
 //
-//     const auto found = find_checkpoint("run", wire);   // before the graph is built: the seed is the checkpoint's
+//     const auto found = find_checkpoint("run", communicator);   // before the graph is built: the seed is the
+//     checkpoint's
 //     ...                                                // the graph, the Fit
 //     if (found) found->resume(model, fit);
 //
@@ -19,7 +20,7 @@ namespace syncline::training {
 
 class FoundCheckpoint {
  public:
-  FoundCheckpoint(std::string path, io::Checkpoint checkpoint, comm::Communicator* wire);
+  FoundCheckpoint(std::string path, io::Checkpoint checkpoint, comm::Communicator* communicator);
 
   // The checkpoint's file.
   const std::string& path() const { return path_; }
@@ -33,14 +34,14 @@ class FoundCheckpoint {
  private:
   std::string path_;
   io::Checkpoint checkpoint_;  // without values on ranks other than 0
-  comm::Communicator* wire_;
+  comm::Communicator* communicator_;
 };
 
 // The newest whole checkpoint of a folder (syncline/checkpoint/folder.h), or the file if `path` is a file; null if
 // there is none yet. Sets the session's seed to the checkpoint's. Skips a damaged newest one with a warning on standard
-// error. Throws IoError if there are checkpoints but none is readable. `wire` is null for one process, and outlives the
-// result.
-std::unique_ptr<FoundCheckpoint> find_checkpoint(const std::string& path, comm::Communicator* wire);
+// error. Throws IoError if there are checkpoints but none is readable. `communicator` is null for one process, and
+// outlives the result.
+std::unique_ptr<FoundCheckpoint> find_checkpoint(const std::string& path, comm::Communicator* communicator);
 
 }  // namespace syncline::training
 #pragma GCC visibility pop

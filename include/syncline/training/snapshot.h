@@ -36,8 +36,8 @@ std::vector<Variable> variables_of(const SavedModel& model);
 // arrays share the variables' bytes and are valid until the next step. If the model is divided, values are gathered,
 // and the checkpoint has also each rank's part of accumulated sums. That takes collectives, so all ranks must call.
 // Throws std::bad_alloc on every rank if one of them lacks the memory for the values of its shard, and ValueError for a
-// shard out of range. `wire` is null for one process, and if the model is not divided.
-io::Checkpoint snapshot(const SavedModel& model, const Fit& fit, comm::Communicator* wire,
+// shard out of range. `communicator` is null for one process, and if the model is not divided.
+io::Checkpoint snapshot(const SavedModel& model, const Fit& fit, comm::Communicator* communicator,
                         std::optional<io::Shard> shard);
 // True if ranks now hold parts of a variable; accumulated sums are divided only between two updates.
 bool is_divided(const SavedModel& model);
@@ -46,7 +46,7 @@ bool is_divided(const SavedModel& model);
 std::vector<io::Weight> take_parts(io::Checkpoint& checkpoint, const SavedModel& model);
 // Call after restore, which gives rank 0 the sums: if there are as many ranks as before, each rank gets its part again.
 // Collective; rank 0's `parts` apply.
-void restore_parts(const std::vector<io::Weight>& parts, const SavedModel& model, comm::Communicator& wire);
+void restore_parts(const std::vector<io::Weight>& parts, const SavedModel& model, comm::Communicator& communicator);
 
 // The names, dtypes and shapes of the snapshot.
 io::ModelSpec spec_of(const SavedModel& model);

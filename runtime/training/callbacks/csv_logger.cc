@@ -50,8 +50,8 @@ Table read_table(const std::string& path, std::int64_t before_epoch) {
 
 }  // namespace
 
-CsvLogger::CsvLogger(std::string path, const comm::Communicator* wire)
-    : path_(std::move(path)), first_(is_first(wire)) {}
+CsvLogger::CsvLogger(std::string path, const comm::Communicator* communicator)
+    : path_(std::move(path)), first_(is_first(communicator)) {}
 
 CsvLogger::~CsvLogger() = default;
 

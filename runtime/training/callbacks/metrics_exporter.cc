@@ -43,7 +43,7 @@ std::optional<double> last_save(const std::string& folder) {
 }  // namespace
 
 MetricsExporter::MetricsExporter(MetricsExporterOptions options)
-    : options_(std::move(options)), first_(is_first(options_.wire)) {}
+    : options_(std::move(options)), first_(is_first(options_.communicator)) {}
 
 void MetricsExporter::on_train_begin(Fit& fit) {
   logs_ = {};
@@ -83,7 +83,8 @@ void MetricsExporter::write(const Fit& fit, const char* state) {
       one("syncline_epochs", "finished epochs", counts.epoch),
       one("syncline_epochs_wanted", "epochs of the whole training", fit.options().epochs),
       one("syncline_steps", "finished steps since the beginning", counts.global_step),
-      one("syncline_ranks", "processes that train together", options_.wire == nullptr ? 1 : options_.wire->size()),
+      one("syncline_ranks", "processes that train together",
+          options_.communicator == nullptr ? 1 : options_.communicator->size()),
       one("syncline_samples_per_second", "rows of all ranks per second, measured recently", speed_),
       one("syncline_written_timestamp_seconds", "when this file was written", now(), "seconds"),
       of_logs(logs_),

@@ -54,8 +54,8 @@ std::string minutes(double seconds) {
 
 }  // namespace
 
-ProgressBar::ProgressBar(const comm::Communicator* wire)
-    : first_(is_first(wire)), terminal_(first_ && shows_terminal()) {}
+ProgressBar::ProgressBar(const comm::Communicator* communicator)
+    : first_(is_first(communicator)), terminal_(first_ && shows_terminal()) {}
 
 void ProgressBar::on_epoch_begin(Fit& fit, std::int64_t epoch) {
   epoch_ = epoch;

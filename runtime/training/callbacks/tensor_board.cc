@@ -16,7 +16,8 @@ constexpr std::size_t kMostHeld = std::size_t{64} << 10;
 
 }  // namespace
 
-TensorBoard::TensorBoard(TensorBoardOptions options) : options_(std::move(options)), first_(is_first(options_.wire)) {
+TensorBoard::TensorBoard(TensorBoardOptions options)
+    : options_(std::move(options)), first_(is_first(options_.communicator)) {
   if (options_.folder.empty()) fail<ValueError>("TensorBoard: no folder; give one for the event files");
   if (options_.every < 0) fail<ValueError>("TensorBoard: every is ", options_.every, "; give 0 or more steps");
 }

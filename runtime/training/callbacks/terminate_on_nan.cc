@@ -14,7 +14,7 @@ void TerminateOnNaN::on_step_end(Fit& fit, const Logs& logs) {
   const double loss = logs.monitored("TerminateOnNaN", monitor_);
   if (std::isfinite(loss)) return;
   const io::TrainingState& counts = fit.counts();
-  if (is_first(wire_))
+  if (is_first(communicator_))
     say(fmt::format("the {} of step {} of epoch {} is {}: the training ends", monitor_, counts.step, counts.epoch + 1,
                     loss));
   fit.stop();

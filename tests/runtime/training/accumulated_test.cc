@@ -100,16 +100,16 @@ class NoMemory : public JobTest {
     std::uint64_t digest = 0;
     syncline::testing::on_ranks(
         2,
-        [&](comm::Communicator& wire) {
+        [&](comm::Communicator& communicator) {
           SmallFit small(3, {});
           SavedModel model = model_of(small);
           model.optimizer.push_back(variable(Array(DType::kFloat32, {kElements}), {.name = "large", .partial = true}));
-          Job job({.folder = scratch_.path("run"), .model = model, .wire = &wire});
+          Job job({.folder = scratch_.path("run"), .model = model, .communicator = &communicator});
           FitOptions options = small.fit->options();
-          if (wire.rank() == 0) options.callbacks.push_back(&limit);
+          if (communicator.rank() == 0) options.callbacks.push_back(&limit);
           options.callbacks.push_back(&job);
           Fit(options).run();
-          if (wire.rank() == 0) digest = small.digest();
+          if (communicator.rank() == 0) digest = small.digest();
         },
         {}, 3);
     return digest;

@@ -70,8 +70,9 @@ class JobTest : public ::testing::Test {
     std::vector<Trained> all(static_cast<std::size_t>(ranks));
     syncline::testing::on_ranks(
         ranks,
-        [&](comm::Communicator& wire) {
-          all[static_cast<std::size_t>(wire.rank())] = train_rank(wire, part, scratch_.path(folder), epochs);
+        [&](comm::Communicator& communicator) {
+          all[static_cast<std::size_t>(communicator.rank())] =
+              train_rank(communicator, part, scratch_.path(folder), epochs);
         },
         {.parts = part.parts}, 3, part.node_of_rank);
     for (const Trained& one : all) {
@@ -91,19 +92,19 @@ class JobTest : public ::testing::Test {
     return ::testing::internal::GetCapturedStderr();
   }
 
-  static Trained train_rank(comm::Communicator& wire, const Part& part, const std::string& folder,
+  static Trained train_rank(comm::Communicator& communicator, const Part& part, const std::string& folder,
                             std::int64_t epochs) {
-    const auto found = part.resume ? find_checkpoint(folder, &wire) : nullptr;
-    Asked asked(wire.rank() == part.rank ? part.request : Request::kNone, part.before_step);
+    const auto found = part.resume ? find_checkpoint(folder, &communicator) : nullptr;
+    Asked asked(communicator.rank() == part.rank ? part.request : Request::kNone, part.before_step);
     std::vector<Callback*> callbacks;
-    if (part.witness != nullptr && wire.rank() == part.witness_rank) callbacks.push_back(part.witness);
+    if (part.witness != nullptr && communicator.rank() == part.witness_rank) callbacks.push_back(part.witness);
     SmallFit small(epochs, {}, part.accumulated);
     Job job({.folder = folder,
              .save_every = part.save_every,
              .monitor = part.monitor,
              .shards = part.shards,
              .model = model_of(small),
-             .wire = &wire,
+             .communicator = &communicator,
              .requests = &asked});
     callbacks.push_back(&job);
     FitOptions options = small.fit->options();

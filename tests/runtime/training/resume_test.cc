@@ -71,9 +71,9 @@ class Options : public JobTest {
     ::testing::internal::CaptureStderr();
     syncline::testing::on_ranks(
         2,
-        [&](comm::Communicator& wire) {
+        [&](comm::Communicator& communicator) {
           set_image_data_format(data_format);
-          train_rank(wire, {.resume = true}, scratch_.path("run"), 3);
+          train_rank(communicator, {.resume = true}, scratch_.path("run"), 3);
         },
         options, 3, nodes);
     return ::testing::internal::GetCapturedStderr();
@@ -175,8 +175,8 @@ class Watched : public comm::Forwarding {
 TEST_F(ResumeTest, InputsAreComparedTogether) {
   const auto gathers = [](std::size_t inputs) {
     std::int64_t count = 0;
-    comm::spawn_ranks(2, [&](comm::Communicator& wire) {
-      Watched watched(wire);
+    comm::spawn_ranks(2, [&](comm::Communicator& communicator) {
+      Watched watched(communicator);
       Session session(5);
       const SessionScope scope(session);
       session.distribute(make_data_parallel(watched));
@@ -192,7 +192,7 @@ TEST_F(ResumeTest, InputsAreComparedTogether) {
       };
       Fit fit({.step = &step, .batches = {.samples = 4, .batch = 4, .read = read}});
       fit.run();
-      if (wire.rank() == 0) count = watched.gathers;
+      if (communicator.rank() == 0) count = watched.gathers;
     });
     return count;
   };
@@ -203,10 +203,10 @@ TEST_F(ResumeTest, AStepThatFailedAndIsTriedAgain) {
   const Trained unbroken = train(2, {}, "unbroken");
   syncline::testing::on_ranks(
       2,
-      [&](comm::Communicator& wire) {
-        Watched watched(wire);
+      [&](comm::Communicator& communicator) {
+        Watched watched(communicator);
         SmallFit small(3, {});
-        Job job({.folder = scratch_.path("run"), .model = model_of(small), .wire = &watched});
+        Job job({.folder = scratch_.path("run"), .model = model_of(small), .communicator = &watched});
         FitOptions options = small.fit->options();
         options.callbacks = {&job};
         bool failed = false;
@@ -220,9 +220,9 @@ TEST_F(ResumeTest, AStepThatFailedAndIsTriedAgain) {
         EXPECT_EQ(small.digest(), unbroken.digest);
         // An error before a training has its folder leaves the status of another one there alone.
         std::optional<io::FolderLock> other;
-        if (wire.rank() == 0) other.emplace(scratch_.path("run"));
+        if (communicator.rank() == 0) other.emplace(scratch_.path("run"));
         EXPECT_THROW(fit.run(), IoError);
-        wire.barrier();
+        communicator.barrier();
         EXPECT_EQ(status()["state"], "finished");
       },
       {}, 3);

@@ -24,12 +24,12 @@ struct Stop : Requests {
   std::string name() const override { return "a test"; }
 };
 
-Trained train_rank(comm::Communicator& wire, const Way& way, const std::string& folder) {
-  const auto found = way.resume ? find_checkpoint(folder, &wire) : nullptr;
+Trained train_rank(comm::Communicator& communicator, const Way& way, const std::string& folder) {
+  const auto found = way.resume ? find_checkpoint(folder, &communicator) : nullptr;
   Stop stop;
   Killer killer(kStopAfter);
   EarlyStopping stopping({.monitor = "val_loss", .patience = way.patience, .mode = way.mode});
-  CsvLogger csv(folder + "/epochs.csv", &wire);
+  CsvLogger csv(folder + "/epochs.csv", &communicator);
   SmallFit small(way.epochs, {});
   const SavedModel model{
       "small", {{"hidden", {small.kernel, small.bias}}, {"top", {small.top}}}, small.optimizer.weights};
@@ -38,10 +38,10 @@ Trained train_rank(comm::Communicator& wire, const Way& way, const std::string& 
            .monitor = "val_loss",
            .shards = way.shards,
            .model = model,
-           .wire = &wire,
+           .communicator = &communicator,
            .requests = way.stop ? &stop : nullptr});
   FitOptions options = small.fit->options();
-  if (way.kill && wire.rank() == 0) options.callbacks.push_back(&killer);
+  if (way.kill && communicator.rank() == 0) options.callbacks.push_back(&killer);
   for (Callback* callback : std::initializer_list<Callback*>{&stopping, &csv, &job})
     options.callbacks.push_back(callback);
   Fit fit(options);
@@ -57,9 +57,9 @@ Trained train_rank(comm::Communicator& wire, const Way& way, const std::string& 
 Trained train(const Way& way, const std::string& folder) {
   std::filesystem::create_directories(folder);
   Trained trained;
-  const auto body = [&](comm::Communicator& wire) {
-    const Trained own = train_rank(wire, way, folder);
-    if (wire.rank() == 0) trained = own;
+  const auto body = [&](comm::Communicator& communicator) {
+    const Trained own = train_rank(communicator, way, folder);
+    if (communicator.rank() == 0) trained = own;
   };
   syncline::testing::on_ranks(way.ranks, body, {}, kSeed);
   trained.csv = io::read_file(folder + "/epochs.csv");

@@ -50,19 +50,19 @@ TEST(ShardSaves, ARankHoldsItsShardOnly) {
   for (const std::int64_t accumulated : {1, 4}) {
     const io::Scratch scratch;
     const std::string path = scratch.path("a.h5");
-    const auto body = [&](comm::Communicator& wire) {
+    const auto body = [&](comm::Communicator& communicator) {
       SmallFit small(1, {}, accumulated);
       small.fit->run();
       const SavedModel model = model_of(small);
       EXPECT_TRUE(is_divided(model));
-      const io::Checkpoint whole = snapshot(model, *small.fit, &wire, io::Shard{});
+      const io::Checkpoint whole = snapshot(model, *small.fit, &communicator, io::Shard{});
       std::optional<io::Shard> shard;
-      if (wire.rank() < 2) shard = {wire.rank(), 2};
-      const io::Checkpoint own = snapshot(model, *small.fit, &wire, shard);
+      if (communicator.rank() < 2) shard = {communicator.rank(), 2};
+      const io::Checkpoint own = snapshot(model, *small.fit, &communicator, shard);
       expect_shard(shard, own, whole);
       if (shard) io::save_shard(path, own, *shard);
-      wire.barrier({.plan = 1});
-      if (wire.rank() != 0) return;
+      communicator.barrier({.plan = 1});
+      if (communicator.rank() != 0) return;
       io::save_index(path, own, 2);
       io::expect_equal(io::load_checkpoint(path), whole);
     };
@@ -95,7 +95,7 @@ TEST(ShardSaves, OnlyRankZeroMakesRoom) {
   ASSERT_TRUE(full);
   EXPECT_EQ(one.state(), ShardSaves::kNoRoom);
   EXPECT_TRUE(is_there(1));
-  for (ShardSaves* rank : {&zero, &one}) rank->tell(ShardSaves::kNoRoom);
+  for (ShardSaves* rank : {&zero, &one}) rank->set_state_of_all(ShardSaves::kNoRoom);
   EXPECT_CONTAINS(io::message_of([&] { zero.write(at_step(4)); }),
                   "the oldest checkpoint was removed to make room for the next");
   EXPECT_FALSE(is_there(1));
@@ -105,7 +105,7 @@ TEST(ShardSaves, OnlyRankZeroMakesRoom) {
   zero.begin();
   one.begin();
   one.write(at_step(5));
-  for (ShardSaves* rank : {&zero, &one}) rank->tell(ShardSaves::kWritten);
+  for (ShardSaves* rank : {&zero, &one}) rank->set_state_of_all(ShardSaves::kWritten);
   zero.write(at_step(5));
   EXPECT_TRUE(is_there(5) && is_there(2));
   EXPECT_FALSE(zero.lacked_room() || one.lacked_room());
@@ -120,7 +120,7 @@ TEST(ShardSaves, AnIndexThatStandsKeepsItsShards) {
   zero.begin();
   one.begin();
   one.write(at_step(1));
-  for (ShardSaves* rank : {&zero, &one}) rank->tell(ShardSaves::kWritten);
+  for (ShardSaves* rank : {&zero, &one}) rank->set_state_of_all(ShardSaves::kWritten);
   EXPECT_CONTAINS(io::message_of([&] { zero.write(at_step(1)); }), "latest");
   EXPECT_FALSE(zero.lost_index());
   io::expect_equal(io::load_checkpoint(scratch.path("run/step-0000000001.h5")), at_step(1));
@@ -141,7 +141,7 @@ TEST(ShardSaves, ARankThatSeesAnotherFolder) {
     one.begin();
     one.write(at_step(step));
     EXPECT_EQ(files("own"), 1);
-    for (ShardSaves* rank : {&zero, &one}) rank->tell(ShardSaves::kWritten);
+    for (ShardSaves* rank : {&zero, &one}) rank->set_state_of_all(ShardSaves::kWritten);
     EXPECT_CONTAINS(io::message_of([&] { zero.write(at_step(step)); }), "cannot open");
     EXPECT_TRUE(zero.lost_index());
     for (ShardSaves* rank : {&zero, &one}) rank->discard();

@@ -22,8 +22,8 @@ namespace syncline::training {
 
 class CsvLogger : public Callback {
  public:
-  // Rank 0 of the wire writes. Null: one process.
-  CsvLogger(std::string path, const comm::Communicator* wire);
+  // Rank 0 of the communicator writes. Null: one process.
+  CsvLogger(std::string path, const comm::Communicator* communicator);
   ~CsvLogger() override;
 
   void on_train_begin(Fit& fit) override;

@@ -15,10 +15,10 @@
 namespace syncline::training {
 
 struct MetricsExporterOptions {
-  std::string path;                          // the node exporter requires a name that ends in ".prom"
-  const comm::Communicator* wire = nullptr;  // rank 0 writes; null: one process
-  std::string checkpoints{};                 // the folder whose `latest` is the last save; "": none
-  std::chrono::milliseconds pause{5000};     // between two files; each epoch's end writes one too
+  std::string path;                                  // the node exporter requires a name that ends in ".prom"
+  const comm::Communicator* communicator = nullptr;  // rank 0 writes; null: one process
+  std::string checkpoints{};                         // the folder whose `latest` is the last save; "": none
+  std::chrono::milliseconds pause{5000};             // between two files; each epoch's end writes one too
 };
 
 class MetricsExporter : public Callback {

@@ -13,8 +13,8 @@ namespace syncline::training {
 
 class ProgressBar : public Callback {
  public:
-  // Rank 0 of the wire prints. Null: one process.
-  explicit ProgressBar(const comm::Communicator* wire);
+  // Rank 0 of the communicator prints. Null: one process.
+  explicit ProgressBar(const comm::Communicator* communicator);
 
   void on_epoch_begin(Fit& fit, std::int64_t epoch) override;
   void on_step_end(Fit& fit, const Logs& logs) override;

@@ -26,8 +26,8 @@ namespace syncline::training {
 
 struct TensorBoardOptions {
   std::string folder;
-  const comm::Communicator* wire = nullptr;  // rank 0 writes; null: one process
-  std::int64_t every = 1;                    // interval in steps between values of batches; 0: none
+  const comm::Communicator* communicator = nullptr;  // rank 0 writes; null: one process
+  std::int64_t every = 1;                            // interval in steps between values of batches; 0: none
 };
 
 class TensorBoard : public Callback {

@@ -12,14 +12,15 @@ namespace syncline::training {
 
 class TerminateOnNaN : public Callback {
  public:
-  // Rank 0 of the wire reports it on standard error. Null: one process. `monitor`: the name of the loss in the logs.
-  explicit TerminateOnNaN(const comm::Communicator* wire, std::string monitor = "loss")
-      : wire_(wire), monitor_(std::move(monitor)) {}
+  // Rank 0 of the communicator reports it on standard error. Null: one process. `monitor`: the name of the loss in the
+  // logs.
+  explicit TerminateOnNaN(const comm::Communicator* communicator, std::string monitor = "loss")
+      : communicator_(communicator), monitor_(std::move(monitor)) {}
   // Throws ValueError, which lists the existing names, if the logs lack the loss.
   void on_step_end(Fit& fit, const Logs& logs) override;
 
  private:
-  const comm::Communicator* wire_;
+  const comm::Communicator* communicator_;
   std::string monitor_;
 };
 

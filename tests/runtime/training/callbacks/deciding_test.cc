@@ -206,8 +206,8 @@ struct Decided {
 class DecidingRanksTest : public ::testing::Test {
  protected:
   // Pauses after step `pause` of the training; 0: never.
-  Decided train(comm::Communicator& wire, const std::string& folder, bool resume, std::int64_t pause) {
-    const auto found = resume ? find_checkpoint(folder, &wire) : nullptr;
+  Decided train(comm::Communicator& communicator, const std::string& folder, bool resume, std::int64_t pause) {
+    const auto found = resume ? find_checkpoint(folder, &communicator) : nullptr;
     SmallFit small(9, {});
     const Variable rate = small.optimizer.learning_rate;
     EarlyStopping stopping(
@@ -219,7 +219,7 @@ class DecidingRanksTest : public ::testing::Test {
     if (pause > 0) witness.pause_at = "step end " + std::to_string(pause);
     SavedModel model{"small", {{"all", {small.kernel, small.bias, small.top}}}, small.optimizer.weights};
     model.optimizer.insert(model.optimizer.end(), stopping.kept().begin(), stopping.kept().end());
-    Job job({.folder = folder, .model = model, .wire = &wire});
+    Job job({.folder = folder, .model = model, .communicator = &communicator});
     FitOptions options = small.fit->options();
     options.callbacks = {&scheduler, &reduce, &stopping, &history, &witness, &job};
     Fit fit(options);
@@ -232,8 +232,9 @@ class DecidingRanksTest : public ::testing::Test {
     std::vector<Decided> all(static_cast<std::size_t>(ranks));
     syncline::testing::on_ranks(
         ranks,
-        [&](comm::Communicator& wire) {
-          all[static_cast<std::size_t>(wire.rank())] = train(wire, scratch_.path(folder), resume, pause);
+        [&](comm::Communicator& communicator) {
+          all[static_cast<std::size_t>(communicator.rank())] =
+              train(communicator, scratch_.path(folder), resume, pause);
         },
         {}, 3);
     for (const Decided& one : all) EXPECT_EQ(one, all[0]) << "the bits of all logs, and of all variables";

@@ -159,10 +159,10 @@ TEST_F(FilesTest, MetricsSayHowItEnded) {
 }
 
 TEST_F(FilesTest, OnlyTheFirstRankWrites) {
-  syncline::testing::on_ranks(3, [&](comm::Communicator& wire) {
-    CsvLogger logger(csv_, &wire);
-    TensorBoard board({.folder = scratch_.path("run"), .wire = &wire});
-    MetricsExporter exporter({.path = scratch_.path("a.prom"), .wire = &wire});
+  syncline::testing::on_ranks(3, [&](comm::Communicator& communicator) {
+    CsvLogger logger(csv_, &communicator);
+    TensorBoard board({.folder = scratch_.path("run"), .communicator = &communicator});
+    MetricsExporter exporter({.path = scratch_.path("a.prom"), .communicator = &communicator});
     SmallFit small(2, {&logger, &board, &exporter});
     small.fit->run();
   });

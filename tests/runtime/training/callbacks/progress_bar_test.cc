@@ -46,8 +46,8 @@ TEST(ProgressBar, AnEpochThatIsBrokenOffHasItsLine) {
 
 TEST(ProgressBar, OnlyTheFirstRankPrints) {
   ::testing::internal::CaptureStdout();
-  syncline::testing::on_ranks(3, [](comm::Communicator& wire) {
-    ProgressBar bar(&wire);
+  syncline::testing::on_ranks(3, [](comm::Communicator& communicator) {
+    ProgressBar bar(&communicator);
     SmallFit small(1, {&bar});
     small.fit->run();
   });
