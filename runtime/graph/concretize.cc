@@ -150,8 +150,8 @@ class Concretizer {
   }
 
   std::vector<Expr> inputs_of(const Node& node) {
-    std::vector<Expr> inputs;
-    for (const Expr& input : node.inputs) inputs.push_back(of(input));
+    std::vector<Expr> inputs = node.inputs;
+    for (Expr& input : inputs) input = of(input);
     return inputs;
   }
 
@@ -309,8 +309,8 @@ class Concretizer {
   Expr with_simple_inputs(const Expr& e) {
     const Node& node = e.node();
     if (std::ranges::all_of(node.inputs, [&](const Expr& input) { return simplify(input) == input; })) return e;
-    std::vector<Expr> inputs;
-    for (const Expr& input : node.inputs) inputs.push_back(simplify(input));
+    std::vector<Expr> inputs = node.inputs;
+    for (Expr& input : inputs) input = simplify(input);
     return Expr(make_node(*node.op, node.attrs, std::move(inputs), node.name));
   }
 

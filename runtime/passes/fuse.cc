@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <span>
+#include <utility>
 
 #include "ops/graph/fill.h"
 #include "ops/graph/value_map.h"
@@ -11,12 +13,40 @@ namespace {
 constexpr std::size_t kMostWaiting = 8;           // operands kept alive only until their program runs
 constexpr std::int64_t kLargeOperand = 64 << 10;  // bytes
 
+// The nodes that read each node's values, once for each read.
+class Users {
+ public:
+  explicit Users(const std::vector<std::shared_ptr<const Node>>& nodes) {
+    for (const auto& node : nodes)
+      for (const Expr& input : node->inputs) ++of_[input.node()].count;
+    std::size_t reads = 0;
+    for (const auto& node : nodes)
+      if (Range* range = of_.find(*node)) range->begin = std::exchange(reads, reads + std::exchange(range->count, 0));
+    users_.resize(reads);
+    for (const auto& node : nodes)
+      for (const Expr& input : node->inputs) {
+        Range& range = *of_.find(input.node());
+        users_[range.begin + range.count++] = node.get();
+      }
+  }
+  std::span<const Node* const> of(const Node& node) const {
+    const Range* range = of_.find(node);
+    if (range == nullptr) return {};
+    return std::span(users_).subspan(range->begin, range->count);
+  }
+
+ private:
+  struct Range {
+    std::size_t begin = 0, count = 0;
+  };
+  ValueMap<Range> of_;
+  std::vector<const Node*> users_;
+};
+
 class Fuser {
  public:
-  explicit Fuser(Schedule& schedule) : schedule_(schedule), local_(schedule.local()) {
+  explicit Fuser(Schedule& schedule) : schedule_(schedule), local_(schedule.local()), users_(schedule.nodes) {
     for (const Expr& root : schedule.roots) is_root_.insert(root.node());
-    for (const auto& node : schedule.nodes)
-      for (const Expr& input : node->inputs) users_[input.node()].push_back(node.get());
   }
 
   std::vector<Task> run() {
@@ -77,10 +107,11 @@ class Fuser {
                            .guards = task.guards,
                            .operands = {},
                            .broadcast_operands = 0,
-                           .terminal = !users_.contains(value.node())});
+                           .terminal = users_.of(value.node()).empty()});
       }
       Group& joined = groups_[static_cast<std::size_t>(group)];
       joined.tasks.push_back(t);
+      if (joined.operands.empty()) joined.operands.reserve(task.reads.size());
       std::erase(joined.operands, value);
       for (const Expr& read : task.reads) add_once(read, joined.operands);
       joined.broadcast_operands += broadcast_operands;
@@ -102,16 +133,18 @@ class Fuser {
 
   int group_of_users(const Task& task, const Space& space, std::size_t broadcast_operands) {
     const Node& node = task.nodes[0].node();
-    const auto* users = users_.find(node);
-    if (!schedule_.request.fuse || users == nullptr) return -1;
-    std::vector<int> candidates;
-    for (const Node* user : *users) {
+    const std::span<const Node* const> users = users_.of(node);
+    if (!schedule_.request.fuse || users.empty()) return -1;
+    std::vector<int>& candidates = candidates_;
+    candidates.clear();
+    for (const Node* user : users) {
       const int* found = group_of_.find(*user);
       if (found == nullptr) return -1;
       if (std::find(candidates.begin(), candidates.end(), *found) == candidates.end()) candidates.push_back(*found);
     }
     std::size_t members = 0;
-    std::vector<Expr> operands;
+    std::vector<Expr>& operands = operands_;
+    operands.clear();
     for (const Expr& read : task.reads) add_once(read, operands);
     for (const int candidate : candidates) {
       const Group& g = groups_[static_cast<std::size_t>(candidate)];
@@ -135,7 +168,7 @@ class Fuser {
   std::size_t waiting(const std::vector<Expr>& operands) const {
     return static_cast<std::size_t>(std::count_if(operands.begin(), operands.end(), [&](const Expr& operand) {
       const OpDef& op = operand.op();
-      return !op.leaf && op.block == nullptr && !operand.is<Fill>() && users_.at(operand.node()).size() == 1 &&
+      return !op.leaf && op.block == nullptr && !operand.is<Fill>() && users_.of(operand.node()).size() == 1 &&
              bytes_over_all_ranks(operand) >= kLargeOperand;
     }));
   }
@@ -153,13 +186,13 @@ class Fuser {
   // False if only programs read the value, which take a fill as a number and read a strided view in place.
   bool is_stored(const Expr& value) const {
     if (is_root_.contains(value.node())) return true;
-    const auto* users = users_.find(value.node());
-    return users != nullptr &&
-           std::any_of(users->begin(), users->end(), [](const Node* user) { return user->op->block == nullptr; });
+    return std::ranges::any_of(users_.of(value.node()), [](const Node* user) { return user->op->block == nullptr; });
   }
 
   Task program_of(const Group& group) const {
     Task program{.kind = group.reduces ? Task::kReduce : Task::kFused, .guards = group.guards};
+    program.nodes.reserve(group.tasks.size());
+    program.reads.reserve(group.operands.size());
     for (auto t = group.tasks.rbegin(); t != group.tasks.rend(); ++t) {
       const Task& task = schedule_.tasks[*t];
       const Expr& value = task.nodes[0];
@@ -180,9 +213,11 @@ class Fuser {
   Schedule& schedule_;
   const LocalView local_;
   ValueSet is_root_;
-  ValueMap<std::vector<const Node*>> users_;
+  const Users users_;
   ValueMap<int> group_of_;
   std::vector<Group> groups_;
+  std::vector<int> candidates_;  // of group_of_users, kept for their memory
+  std::vector<Expr> operands_;
 };
 
 }  // namespace

@@ -28,6 +28,8 @@ class ProgramMaker {
     const std::span<const Expr> nodes(task_.nodes.data(), task_.nodes.size() - reductions.size());
     spec_.space = local_.meta(nodes.back()).shape;
     spec_.nodes.reserve(nodes.size());
+    for (auto* values : {&values_, &operands_}) values->reserve(task_.reads.size());
+    spec_.inputs.reserve(task_.reads.size());
     for (const Expr& value : nodes) {
       kernels::FusedNode node{&value.op(), value.node().attrs, {}, local_.meta(value)};
       for (const Expr& in : value.node().inputs) {
@@ -39,6 +41,7 @@ class ProgramMaker {
     const std::span<const Expr> stored(task_.writes.data(), task_.writes.size() - reductions.size());
     add_outputs(stored);
     const std::vector<kernels::FusedProgram::Reduced> reduced = add_reduced(reductions, stored);
+    if (!spec_.strided_views.empty()) spec_.strided_views.resize(spec_.inputs.size());
     task_.reads = std::move(operands_);
     kernels::FusedProgram program = kernels::fuse(std::move(spec_));
     program.reduced = reduced;
@@ -95,8 +98,10 @@ class ProgramMaker {
         std::find(task_.strided_views.begin(), task_.strided_views.end(), value) != task_.strided_views.end();
     operands_.push_back(value.is<Fill>() ? element_of(value, memory_) : view ? value.input(0) : value);
     spec_.inputs.push_back(local_.meta(view ? value : operands_.back()));
-    spec_.strided_views.push_back(
-        view ? value.op().strided_view(value.node().attrs.get(), local_.meta(operands_.back())) : StridedView{});
+    if (view) {
+      spec_.strided_views.resize(spec_.inputs.size());
+      spec_.strided_views.back() = value.op().strided_view(value.node().attrs.get(), local_.meta(operands_.back()));
+    }
     return ~number;
   }
 

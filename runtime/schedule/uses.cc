@@ -1,7 +1,7 @@
 #include "runtime/schedule/uses.h"
 
-#include <algorithm>
 #include <cstddef>
+#include <numeric>
 #include <unordered_map>
 #include <utility>
 
@@ -29,12 +29,14 @@ Uses::Uses(const Schedule& schedule) : local_(schedule.local()) {
       uses_[number_of(value)].available = t;
   }
   for (const Expr& root : schedule.roots) uses_[number_of(local_.resolve(root).base)].root = true;
-  std::sort(reads.begin(), reads.end());
-  for (const auto& [value, task] : reads) readers_.push_back(task);
-  for (std::size_t i = 0, end = 0; i < reads.size(); i = end) {
-    while (end < reads.size() && reads[end].first == reads[i].first) ++end;
-    uses_[reads[i].first].readers = std::span(readers_).subspan(i, end - i);
-  }
+  // A counting sort: `reads` is in the order of tasks.
+  std::vector<std::size_t> end(uses_.size() + 1);
+  for (const auto& [value, task] : reads) ++end[value + 1];
+  std::partial_sum(end.begin(), end.end(), end.begin());
+  readers_.resize(reads.size());
+  for (const auto& [value, task] : reads) readers_[end[value]++] = task;
+  for (std::size_t i = 0, begin = 0; i < uses_.size(); begin = end[i++])
+    uses_[i].readers = std::span(readers_).subspan(begin, end[i] - begin);
 }
 
 std::size_t Uses::number_of(const Expr& value) {

@@ -1,6 +1,8 @@
 #include "ops/kernels/fused/find_chains.h"
 
 #include <algorithm>
+#include <array>
+#include <bitset>
 #include <utility>
 
 #include "ops/kernels/fused/chain.h"
@@ -13,10 +15,13 @@ bool reads_block(const FusedNode& node, const std::vector<bool>& is_number) {
                      [&](int operand) { return operand >= 0 || !is_number[static_cast<std::size_t>(~operand)]; });
 }
 
+template <class T>
+using ByNode = std::array<T, kFusedRegisters>;
+
 class ChainFinder {
  public:
   ChainFinder(const FusedSpec& spec, const std::vector<bool>& is_number)
-      : spec_(spec), is_number_(is_number), readers_(spec.nodes.size(), 0), has_mask_(spec.nodes.size(), false) {
+      : spec_(spec), is_number_(is_number), readers_{} {
     for (const FusedNode& node : spec.nodes) {
       for (std::size_t k = 0; k < node.operands.size(); ++k) {
         const bool again = k > 0 && node.operands[k] == node.operands[0];
@@ -26,20 +31,20 @@ class ChainFinder {
     for (std::size_t i = 0; i < spec.nodes.size(); ++i) {
       const FusedNode& node = spec.nodes[i];
       if (!takes_mask(node.op->name) || !passes_mask(node.operands[0], node.out.dtype)) continue;
-      has_mask_[i] = has_mask_[static_cast<std::size_t>(node.operands[0])] = true;
+      has_mask_.set(i).set(static_cast<std::size_t>(node.operands[0]));
     }
   }
 
   // A chain runs at the position of its last node: all operands are ready there, and no other node reads its inner
   // nodes. Returns the lengths of the chains, and sets the nodes' places.
-  std::vector<int> run(std::vector<int>& place) const {
+  std::vector<int> run(ByNode<int>& place) const {
     const std::size_t nodes = spec_.nodes.size();
-    std::vector<int> length(nodes), before(nodes);  // of the chain up to a node, 0 if it goes on; its predecessor or -1
+    ByNode<int> before;              // its predecessor or -1
+    std::vector<int> length(nodes);  // of the chain up to a node, 0 if it goes on
     for (std::size_t i = 0; i < nodes; ++i) {
       before[i] = link_before(static_cast<int>(i), length);
       length[i] = before[i] < 0 ? 1 : 1 + std::exchange(length[static_cast<std::size_t>(before[i])], 0);
     }
-    place.resize(nodes);
     int end = 0;
     for (std::size_t i = 0; i < nodes; ++i) {
       end += length[i];
@@ -87,8 +92,8 @@ class ChainFinder {
 
   const FusedSpec& spec_;
   const std::vector<bool>& is_number_;
-  std::vector<int> readers_;    // by node: number of reading nodes
-  std::vector<bool> has_mask_;  // by node: a comparison that only a select reads, or that select
+  ByNode<int> readers_;                    // number of reading nodes
+  std::bitset<kFusedRegisters> has_mask_;  // a comparison that only a select reads, or that select
 };
 
 }  // namespace
@@ -98,7 +103,8 @@ bool can_be_link(const FusedNode& node, const std::vector<bool>& is_number) {
 }
 
 std::vector<int> order_by_chains(FusedSpec& spec, const std::vector<bool>& is_number) {
-  std::vector<int> place;
+  if (spec.nodes.size() == 1) return {1};
+  ByNode<int> place;
   std::vector<int> lengths = ChainFinder(spec, is_number).run(place);
   std::vector<FusedNode> ordered(spec.nodes.size());
   for (std::size_t i = 0; i < ordered.size(); ++i)

@@ -1,5 +1,7 @@
 // Compiles a group of elementwise ops to a program: order, block size, and location of each value.
 #include <algorithm>
+#include <array>
+#include <bitset>
 #include <numeric>
 #include <utility>
 
@@ -87,7 +89,9 @@ bool is_contiguous(const Input& place, std::int64_t block) {
   return place.spread == Input::kStrided && place.stride.back() == 1 && place.dims.back() % block == 0;
 }
 
-int take_buffer(std::vector<bool>& used) {
+using Buffers = std::bitset<kFusedBuffers>;
+
+int take_buffer(Buffers& used) {
   for (std::size_t i = 0; i < used.size(); ++i)
     if (!used[i]) {
       used[i] = true;
@@ -106,7 +110,7 @@ void find_step(Input& place, std::int64_t block) {
 
 // Assigns buffers to inputs that need expansion. `in_place`: inputs that are one number in each block and that only
 // chains read, which take a number.
-void place_inputs(FusedProgram& p, const std::vector<bool>& in_place, std::vector<bool>& used) {
+void place_inputs(FusedProgram& p, const std::vector<bool>& in_place, Buffers& used) {
   for (std::size_t i = 0; i < p.inputs.size(); ++i) {
     Input& input = p.inputs[i];
     bool lay = input.spread == Input::kScalar && !in_place[i];
@@ -127,10 +131,11 @@ class Fuser {
       : spec_(std::move(spec)),
         inputs_(static_cast<int>(spec_.inputs.size())),
         nodes_(static_cast<int>(spec_.nodes.size())),
-        last_use_(static_cast<std::size_t>(inputs_ + nodes_), -1),
-        used_(kFusedBuffers, false) {
+        used_{} {
     SYNCLINE_CHECK(inputs_ + nodes_ <= kFusedRegisters);
+    last_use_.fill(-1);
     p_.inputs.reserve(spec_.inputs.size());
+    is_number_.reserve(spec_.inputs.size());
     for (std::size_t i = 0; i < spec_.inputs.size(); ++i)
       p_.inputs.push_back(
           describe(spec_.inputs[i], spec_.strided_views.empty() ? StridedView{} : spec_.strided_views[i], spec_.space));
@@ -328,9 +333,9 @@ class Fuser {
   FusedSpec spec_;           // nodes in chain order
   std::vector<int> chains_;  // their lengths
   const int inputs_, nodes_;
-  std::vector<int> last_use_;    // by register: the last reading node
-  std::vector<bool> is_number_;  // by input: one element in each block
-  std::vector<bool> used_;       // buffers in use
+  std::array<int, kFusedRegisters> last_use_;  // by register: the last reading node
+  std::vector<bool> is_number_;                // by input: one element in each block
+  Buffers used_;                               // in use
   FusedProgram p_;
 };
 
@@ -339,7 +344,7 @@ class Fuser {
 FusedProgram fuse(FusedSpec spec) { return Fuser(std::move(spec)).run(); }
 
 void compute_by_blocks(FusedProgram& program, std::size_t operand, int terms) {
-  std::vector<bool> used(kFusedBuffers, false);
+  Buffers used;
   const auto take = [&](int buffer) {
     if (buffer >= 0) used[static_cast<std::size_t>(buffer)] = true;
   };

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <vector>
@@ -96,11 +97,31 @@ inline constexpr int kFusedBlockBytes = 4096;  // of one buffer
 inline constexpr int kFusedRegisters = 96;
 inline constexpr std::size_t kMostReduced = 4;  // operands of reductions
 
-// One elementwise op of the group. Operands are results of earlier ops (>= 0) or inputs (~index).
+// The operands of an elementwise op, at most three: results of earlier ops (>= 0) or inputs (~index).
+class FusedOperands {
+ public:
+  FusedOperands() = default;
+  FusedOperands(std::initializer_list<int> operands) {
+    for (const int operand : operands) push_back(operand);
+  }
+  void push_back(int operand) { operands_.at(count_++) = operand; }
+  std::size_t size() const { return count_; }
+  int operator[](std::size_t i) const { return operands_[i]; }
+  int* begin() { return operands_.data(); }
+  int* end() { return begin() + count_; }
+  const int* begin() const { return operands_.data(); }
+  const int* end() const { return begin() + count_; }
+
+ private:
+  std::array<int, 3> operands_{};
+  std::size_t count_ = 0;
+};
+
+// One elementwise op of the group.
 struct FusedNode {
   const OpDef* op = nullptr;
   std::shared_ptr<const void> attrs;
-  std::vector<int> operands;
+  FusedOperands operands;
   Meta out;
 };
 

@@ -55,7 +55,8 @@ FusedSpec make_spec(const std::vector<Array>& inputs, const std::vector<Op>& ops
     const OpDef* def = find_op(op.name);
     if (def == nullptr) throw std::runtime_error("no op " + op.name);
     const DType dtype = gives_mask(op.name) ? DType::kBool : inputs[0].dtype();
-    spec.nodes.push_back({def, std::make_shared<NoAttrs>(), op.operands, {dtype, spec.space}});
+    FusedNode& node = spec.nodes.emplace_back(FusedNode{def, std::make_shared<NoAttrs>(), {}, {dtype, spec.space}});
+    for (const int operand : op.operands) node.operands.push_back(operand);
   }
   spec.outputs = std::move(outputs);
   return spec;

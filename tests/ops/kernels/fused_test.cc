@@ -22,8 +22,8 @@ std::vector<float> numbers(std::int64_t n, float first) {
   return x;
 }
 
-FusedNode node(const char* name, std::vector<int> operands, Meta out) {
-  return {find_op(name), std::make_shared<NoAttrs>(), std::move(operands), out};
+FusedNode node(const char* name, FusedOperands operands, Meta out) {
+  return {find_op(name), std::make_shared<NoAttrs>(), operands, out};
 }
 
 // a, b, c are the thirds of the columns of x; bias is a row. The outputs are (a + bias, a + bias - b, c * 2) side by

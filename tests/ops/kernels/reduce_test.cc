@@ -18,8 +18,8 @@
 namespace syncline::kernels {
 namespace {
 
-FusedNode node(const char* name, std::vector<int> operands, Meta out) {
-  return {find_op(name), std::make_shared<NoAttrs>(), std::move(operands), out};
+FusedNode node(const char* name, FusedOperands operands, Meta out) {
+  return {find_op(name), std::make_shared<NoAttrs>(), operands, out};
 }
 
 template <class T>
