@@ -16,7 +16,7 @@ import re
 import subprocess
 import sys
 
-TILES = {"product/blocked_product", "product/packed_product", "convolution/direct", "convolution/depthwise"}
+TILES = {"product/blocked_product", "convolution/direct", "convolution/depthwise"}
 MULTIPLIES = re.compile(r"v?(fn?m(add|sub)\w*|mul)p[sd]$")
 STORES = re.compile(r"v?mov[au]p[sd]$")
 TO_STACK = re.compile(r"%[xyz]mm\d+,.*\(%r[sb]p")

@@ -5,6 +5,7 @@
 #include "ops/kernels/convolution/paths.h"
 #include "ops/kernels/convolution/winograd_transforms.h"
 #include "ops/kernels/product/gemm.h"
+#include "ops/kernels/product/packed_product.h"
 
 namespace syncline::kernels::conv::winograd {
 namespace {
@@ -59,8 +60,11 @@ struct Pass {
     output = {out_h, out_w, out_c, 0, 0, rows, columns};
   }
 
-  Index kernel_stride() const { return round_up(in * out, kLanePad) + kLanePad; }  // floats between planes
-  Index kernel_floats() const { return kPlanes * kernel_stride(); }
+  // The planes of a kernel are packed for several blocks; one block packs them as it multiplies.
+  bool packs() const { return blocks() > 1; }
+  // Floats between the planes of a kernel, and of a kernel's gradient.
+  Index kernel_stride() const { return packs() ? packed_bytes<float>(in, out) / kFloat + kLanePad : sum_stride(); }
+  Index sum_stride() const { return round_up(in * out, kLanePad) + kLanePad; }
   Index block_floats() const { return kPlanes * (in_stride + out_stride + std::max(in_pitch, out_pitch)); }
   Index blocks() const { return (tiles + block - 1) / block; }
 };
@@ -105,7 +109,7 @@ void finish_tiles(const Tiling& output, Index begin, Index end, JoinedRanges& ep
   }
 }
 
-// Computes y from x and the transformed kernel (36 planes of in x out).
+// Computes y from x and the transformed kernel.
 void convolve(const Pass& p, const Chunks& slots, const float* x, const float* kernel, float* y, float* memory,
               const Epilogue* epilogue) {
   parallel_chunks(slots, [&](Index slot, Index first, Index last) {
@@ -114,9 +118,13 @@ void convolve(const Pass& p, const Chunks& slots, const float* x, const float* k
       const Index end = std::min(begin + p.block, p.tiles);
       kernels::winograd::transform_input(p.input, x, begin, end, work.input, work.patch);
       for (Index plane = 0; plane < kPlanes; ++plane) {
-        gemm_serial(Trans::kNo, Trans::kNo, end - begin, p.out, p.in, 1.0f, work.input.data + plane * p.in_stride,
-                    p.in_pitch, kernel + plane * p.kernel_stride(), p.out, 0.0f,
-                    work.output.data + plane * p.out_stride, p.out_pitch);
+        const float* const in = work.input.data + plane * p.in_stride;
+        const float* const w = kernel + plane * p.kernel_stride();
+        float* const out = work.output.data + plane * p.out_stride;
+        if (p.packs()) packed_product_serial(end - begin, p.out, p.in, in, p.in_pitch, w, out, p.out_pitch);
+        else
+          gemm_serial(Trans::kNo, Trans::kNo, end - begin, p.out, p.in, 1.0f, in, p.in_pitch, w, p.out, 0.0f, out,
+                      p.out_pitch);
       }
       kernels::winograd::transform_output(p.output, work.output, begin, end, y, work.patch);
       if (epilogue == nullptr) continue;
@@ -127,10 +135,20 @@ void convolve(const Pass& p, const Chunks& slots, const float* x, const float* k
   });
 }
 
+// From in x out taps to planes. A few rows at a time, so that taps are read, and planes written, in their order.
 void transform_taps(const Pass& p, const float* taps, float* planes) {
-  const Index size = p.in * p.out;
-  parallel_for(size, 15.0, [&](Index begin, Index end) {
-    kernels::winograd::transform_kernel(taps + begin, size, end - begin, planes + begin, p.kernel_stride());
+  constexpr Index kRows = 16;
+  const Index width = p.packs() ? kPanelColumns<float> : p.out, stride = p.kernel_stride();
+  parallel_for((p.in + kRows - 1) / kRows, 15.0 * static_cast<double>(kRows * p.out), [&](Index begin, Index end) {
+    for (Index first = begin * kRows; first < std::min(end * kRows, p.in); first += kRows)
+      for (Index column = 0; column < p.out; column += width)
+        for (Index row = first; row < std::min(first + kRows, p.in); ++row) {
+          const Index count = std::min(width, p.out - column);
+          float* const to = planes + column * p.in + row * width;
+          kernels::winograd::transform_kernel(taps + row * p.out + column, p.in * p.out, count, to, stride);
+          for (Index plane = 0; count < width && plane < kPlanes; ++plane)
+            std::fill(to + plane * stride + count, to + plane * stride + width, 0.0f);
+        }
   });
 }
 
@@ -138,7 +156,7 @@ void transform_taps(const Pass& p, const float* taps, float* planes) {
 void transform_sums(const Pass& p, const float* sums, float* taps) {
   const Index size = p.in * p.out;
   parallel_for(size, 15.0, [&](Index begin, Index end) {
-    kernels::winograd::transform_kernel_gradient(sums + begin, p.kernel_stride(), end - begin, taps + begin, size);
+    kernels::winograd::transform_kernel_gradient(sums + begin, p.sum_stride(), end - begin, taps + begin, size);
   });
 }
 
@@ -160,28 +178,28 @@ bool grad_kernel_fits(const ConvGeometry& g) { return forward_fits(g); }
 
 std::size_t forward_scratch_bytes(const ConvGeometry& g) {
   const Pass p = forward_pass(g);
-  return static_cast<std::size_t>((p.kernel_floats() + slots_of(g, p, 0).count * p.block_floats()) * kFloat);
+  return static_cast<std::size_t>((kPlanes * p.kernel_stride() + slots_of(g, p, 0).count * p.block_floats()) * kFloat);
 }
 
 void forward(const ConvGeometry& g, const float* x, const float* w, float* y, void* scratch, const Epilogue* epilogue) {
   const Pass p = forward_pass(g);
   float* kernel = static_cast<float*>(scratch);
   transform_taps(p, w, kernel);
-  convolve(p, slots_of(g, p, 0), x, kernel, y, kernel + p.kernel_floats(), epilogue);
+  convolve(p, slots_of(g, p, 0), x, kernel, y, kernel + kPlanes * p.kernel_stride(), epilogue);
 }
 
 // The rotated kernel shares memory with the blocks: it is read before they are written.
 std::size_t grad_input_scratch_bytes(const ConvGeometry& g) {
   const Pass p = grad_input_pass(g);
   const Index floats = std::max(slots_of(g, p, 0).count * p.block_floats(), kTaps * p.in * p.out);
-  return static_cast<std::size_t>((p.kernel_floats() + floats) * kFloat);
+  return static_cast<std::size_t>((kPlanes * p.kernel_stride() + floats) * kFloat);
 }
 
 void grad_input(const ConvGeometry& g, const float* dy, const float* w, float* dx, void* scratch,
                 const Epilogue* epilogue) {
   const Pass p = grad_input_pass(g);
   float* kernel = static_cast<float*>(scratch);
-  float* memory = kernel + p.kernel_floats();
+  float* memory = kernel + kPlanes * p.kernel_stride();
   rotate_kernel(w, g.in_c, g.out_c, memory);
   transform_taps(p, memory, kernel);
   convolve(p, slots_of(g, p, 0), dy, kernel, dx, memory, epilogue);
@@ -190,7 +208,7 @@ void grad_input(const ConvGeometry& g, const float* dy, const float* w, float* d
 namespace {
 
 // True if a slot's partial sums of a kernel gradient would not stay in the second-level cache.
-bool is_wide(const Pass& p) { return p.kernel_floats() * kFloat > kBlockBytes; }
+bool is_wide(const Pass& p) { return kPlanes * p.sum_stride() * kFloat > kBlockBytes; }
 
 // Blocks of a kernel's channels: as wide as possible, but enough for many cores.
 struct KernelBlocks {
@@ -234,7 +252,9 @@ struct Group {
   Index plane_floats() const { return kPlanes * (in_stride + out_stride); }
   // Of the slots' patches, and then of the sums.
   Index patch_floats() const { return tile_slots.count * patch; }
-  Index sum_floats(const Pass& p) const { return by_blocks ? block_slots.count * blocks.floats() : p.kernel_floats(); }
+  Index sum_floats(const Pass& p) const {
+    return by_blocks ? block_slots.count * blocks.floats() : kPlanes * p.sum_stride();
+  }
   Index floats(const Pass& p) const { return plane_floats() + patch_floats() + sum_floats(p); }
 };
 
@@ -280,8 +300,8 @@ void sum_planes(const ConvGeometry& g, const Pass& p, const Planes& input, const
   parallel_for(kPlanes, flops(g) * kNanosecondsPerFlop / kPlanes, [&](Index begin, Index end) {
     for (Index plane = begin; plane < end; ++plane)
       gemm_serial(Trans::kYes, Trans::kNo, p.in, p.out, tiles, 1.0f, input.data + plane * input.stride, input.pitch,
-                  output.data + plane * output.stride, output.pitch, add ? 1.0f : 0.0f,
-                  sums + plane * p.kernel_stride(), p.out);
+                  output.data + plane * output.stride, output.pitch, add ? 1.0f : 0.0f, sums + plane * p.sum_stride(),
+                  p.out);
   });
 }
 
@@ -301,7 +321,7 @@ void wide_grad_kernel(const ConvGeometry& g, const Pass& p, const float* x, cons
 }
 
 // Of a slot's planes and gradient.
-Index slot_sum_floats(const Pass& p) { return p.kernel_floats() + kTaps * p.in * p.out; }
+Index slot_sum_floats(const Pass& p) { return kPlanes * p.sum_stride() + kTaps * p.in * p.out; }
 
 // If there are blocks for four slots, a slot has at least two: a block costs little more than writing a slot's sums.
 Chunks grad_kernel_slots(const ConvGeometry& g, const Pass& p) {
@@ -315,10 +335,10 @@ Chunks grad_kernel_slots(const ConvGeometry& g, const Pass& p) {
 // sums back; then the slots' gradients are added. `memory`: of the slots.
 void narrow_grad_kernel(const Pass& p, const Chunks& slots, const float* x, const float* dy, float* dw, float* memory) {
   const Index size = p.in * p.out;
-  float* const gradients = memory + slots.count * (p.block_floats() + p.kernel_floats());
+  float* const gradients = memory + slots.count * (p.block_floats() + kPlanes * p.sum_stride());
   parallel_chunks(slots, [&](Index slot, Index first, Index last) {
-    float* const sums = memory + slot * (p.block_floats() + p.kernel_floats());
-    const Workspace work(p, sums + p.kernel_floats());
+    float* const sums = memory + slot * (p.block_floats() + kPlanes * p.sum_stride());
+    const Workspace work(p, sums + kPlanes * p.sum_stride());
     for (Index begin = first * p.block; begin < std::min(last * p.block, p.tiles); begin += p.block) {
       const Index end = std::min(begin + p.block, p.tiles);
       kernels::winograd::transform_input(p.input, x, begin, end, work.input, work.patch);
@@ -327,10 +347,10 @@ void narrow_grad_kernel(const Pass& p, const Chunks& slots, const float* x, cons
       for (Index plane = 0; plane < kPlanes; ++plane) {
         gemm_serial(Trans::kYes, Trans::kNo, p.in, p.out, end - begin, 1.0f, work.input.data + plane * p.in_stride,
                     p.in_pitch, work.output.data + plane * p.out_stride, p.out_pitch, beta,
-                    sums + plane * p.kernel_stride(), p.out);
+                    sums + plane * p.sum_stride(), p.out);
       }
     }
-    kernels::winograd::transform_kernel_gradient(sums, p.kernel_stride(), size,
+    kernels::winograd::transform_kernel_gradient(sums, p.sum_stride(), size,
                                                  slots.count > 1 ? gradients + slot * kTaps * size : dw, size);
   });
   if (slots.count > 1) add_partials(gradients, slots.count, kTaps * size, dw);

@@ -178,6 +178,12 @@ HWY_ATTR void panel_times_rows(const BlockRows<T>& A, Index rows, Index depth, s
   }
 }
 
+// Row p of the packed panel that begins at column j.
+template <class T>
+const T* packed_panel(const MatrixProduct<T>& x, Index p, Index j) {
+  return x.B + j * x.k + p * kPanelColumns<T>;
+}
+
 // Multiplies all rows of A by one block of B. The first block of rows packs the panels; they are kept if more rows
 // follow. Packing does not pay for at most two tiles of rows, nor of A for at most two panels of columns: the tiles
 // read the operand in place.
@@ -208,11 +214,14 @@ HWY_ATTR void block_product(const MatrixProduct<T>& x, Index p0, Index depth, In
       const Index columns = std::min(kWidth, width - c);
       T *room = panels + (keep ? c * depth : 0), *C = x.C + i0 * x.ldc + j0 + c;
       TilePanel<T> panel{room};
-      if (few && x.b == Trans::kNo && columns == kWidth) panel = {x.B + p0 * x.ldb + j0 + c, x.ldb};
+      if (x.b_is_packed) panel = {packed_panel(x, p0, j0 + c)};
+      else if (few && x.b == Trans::kNo && columns == kWidth) panel = {x.B + p0 * x.ldb + j0 + c, x.ldb};
       else if (i0 == 0) pack_panel(x, p0, depth, j0 + c, columns, room);
       const bool last = c + kWidth >= width;
-      NextPanel<T> next{x.B + (last ? p0 + depth : p0) * x.ldb + (last ? j0 : j0 + c + kWidth), x.ldb, depth};
-      if (i0 > 0 || x.b == Trans::kYes) next.depth = 0;
+      const Index next_p = last ? p0 + depth : p0, next_j = last ? j0 : j0 + c + kWidth;
+      NextPanel<T> next{x.B + next_p * x.ldb + next_j, x.ldb, depth};
+      if (x.b_is_packed) next = {packed_panel(x, next_p, next_j), kWidth, depth};
+      else if (i0 > 0 || x.b == Trans::kYes) next.depth = 0;
       if (last) next.depth = std::min(next.depth, x.k - p0 - depth);
       if (x.a == Trans::kYes)
         panel_times_rows<true>(A, rows, depth, x.parts, panel, C, x.ldc, columns, add, c == 0, next);
@@ -284,7 +293,7 @@ template <class T>
 bool reads_along_rows(const MatrixProduct<T>& x) {
   const bool large = x.n * x.k > kLargeBytes / static_cast<Index>(sizeof(T));
   const bool narrow = x.n < kPanelColumns<T>;  // a panel would be packed with zeros
-  return x.b == Trans::kNo && x.m <= (large ? 12 : narrow ? 4 : 2);
+  return !x.b_is_packed && x.b == Trans::kNo && x.m <= (large ? 12 : narrow ? 4 : 2);
 }
 
 template <class T>
@@ -303,8 +312,17 @@ HWY_ATTR void all_blocks(const MatrixProduct<T>& x, std::byte* memory) {
       block_product(x, p0, std::min(depth, x.k - p0), j0, std::min(width, x.n - j0), panels, packed);
 }
 
+template <class T>
+HWY_ATTR void pack_all(const MatrixProduct<T>& x, Index begin, Index end, T* packed) {
+  constexpr Index kWidth = kPanelColumns<T>;
+  for (Index j = begin * kWidth; j < std::min(end * kWidth, x.n); j += kWidth)
+    pack_panel(x, 0, x.k, j, std::min(kWidth, x.n - j), packed + j * x.k);
+}
+
 void product_float(const MatrixProduct<float>& x, std::byte* memory) { all_blocks(x, memory); }
 void product_double(const MatrixProduct<double>& x, std::byte* memory) { all_blocks(x, memory); }
+void pack_float(const MatrixProduct<float>& x, Index begin, Index end, float* to) { pack_all(x, begin, end, to); }
+void pack_double(const MatrixProduct<double>& x, Index begin, Index end, double* to) { pack_all(x, begin, end, to); }
 
 Index vector_bytes() {
   return HWY_TARGET == HWY_SCALAR ? 0 : static_cast<Index>(hn::Lanes(hn::ScalableTag<std::uint8_t>()));
@@ -319,6 +337,8 @@ namespace syncline::kernels {
 namespace {
 HWY_EXPORT(product_float);
 HWY_EXPORT(product_double);
+HWY_EXPORT(pack_float);
+HWY_EXPORT(pack_double);
 HWY_EXPORT(vector_bytes);
 
 }  // namespace
@@ -355,8 +375,21 @@ void blocked_product(const MatrixProduct<T>& product) {
   else HWY_DYNAMIC_DISPATCH(product_double)(product, memory.raw());
 }
 
-template void blocked_product<float>(const MatrixProduct<float>&);
-template void blocked_product<double>(const MatrixProduct<double>&);
+template <class T>
+void pack_panels(Trans b, std::int64_t k, std::int64_t n, const T* B, std::int64_t ldb, std::int64_t begin,
+                 std::int64_t end, T* packed) {
+  const MatrixProduct<T> x{Trans::kNo, b, 0, n, k, nullptr, 0, B, ldb, nullptr, 0, false};
+  if constexpr (sizeof(T) == sizeof(float)) HWY_DYNAMIC_DISPATCH(pack_float)(x, begin, end, packed);
+  else HWY_DYNAMIC_DISPATCH(pack_double)(x, begin, end, packed);
+}
+
+#define SYNCLINE_INSTANTIATE_PRODUCT(T)                                                                               \
+  template void blocked_product<T>(const MatrixProduct<T>&);                                                          \
+  template void pack_panels<T>(Trans, std::int64_t, std::int64_t, const T*, std::int64_t, std::int64_t, std::int64_t, \
+                               T*);
+SYNCLINE_INSTANTIATE_PRODUCT(float)
+SYNCLINE_INSTANTIATE_PRODUCT(double)
+#undef SYNCLINE_INSTANTIATE_PRODUCT
 
 }  // namespace syncline::kernels
 #endif  // HWY_ONCE

@@ -33,7 +33,8 @@ struct MatrixProduct {
   // Where parts of k begin, then k: the product is the sum of the parts' products along the tree of part_tree.h, each
   // with the bits that it has alone. Empty: one part. See fits_parts.
   std::span<const std::int64_t> parts{};
-  RowEpilogue then{};  // of whole rows: ldc == n
+  RowEpilogue then{};        // of whole rows: ldc == n
+  bool b_is_packed = false;  // B is op(B) in panels (packed_product.h), with all k rows; b and ldb do not count
 };
 
 // True if blocked_product supports these parts.
@@ -42,5 +43,10 @@ bool fits_parts(std::span<const std::int64_t> parts);
 
 template <class T>
 void blocked_product(const MatrixProduct<T>& product);
+
+// Packs the panels [begin, end) of op(B), in the layout of packed_product.h.
+template <class T>
+void pack_panels(Trans b, std::int64_t k, std::int64_t n, const T* B, std::int64_t ldb, std::int64_t begin,
+                 std::int64_t end, T* packed);
 
 }  // namespace syncline::kernels
