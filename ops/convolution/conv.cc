@@ -59,12 +59,9 @@ kernels::ConvGeometry geometry(const ConvAttrs& a, const Shape& x, const Shape& 
   return g;
 }
 
-// The memory of a convolution does not depend on the other ranks' images.
-constexpr Index kAnyNumber = Index{1} << 32;
-
-// The geometry of a rank's share of some images.
-kernels::ConvGeometry of_all(Index images, kernels::ConvGeometry g) {
-  g.of_all_ranks = images;
+// The geometry of a rank's share of the images of all ranks.
+kernels::ConvGeometry share(const OutputSlice& slice, kernels::ConvGeometry g) {
+  g.of_all_ranks = slice.size;
   return g;
 }
 
@@ -203,13 +200,14 @@ struct ConvForward {
     return without_pad<ConvForward>(a, in);
   }
 
-  static std::size_t scratch(const Attrs& a, std::span<const Meta> in, std::span<const Meta> out) {
+  static std::size_t scratch(const Attrs& a, std::span<const Meta> in, std::span<const Meta> out,
+                             const OutputSlice& slice) {
     if (out[0].shape.size() == 0) return 0;  // no positions
-    const auto g = of_all(kAnyNumber, geometry(a, in[0].shape, in[1].shape, out[0].shape));
+    const auto g = share(slice, geometry(a, in[0].shape, in[1].shape, out[0].shape));
     return with_floating(in[0].dtype, [&]<class T>(T) { return Kind::template loops<T>().forward_scratch_bytes(g); });
   }
   static void run(const Attrs& a, const KernelArgs& k) {
-    const auto g = of_all(k.slice.size, geometry(a, k.in_shape(0), k.in_shape(1), k.out_shape()));
+    const auto g = share(k.slice, geometry(a, k.in_shape(0), k.in_shape(1), k.out_shape()));
     if (k.out_shape().size() == 0) return;
     with_floating(k.out_dtype(), [&]<class T>(T) {
       kernels::run_with_epilogue(k.epilogue, k.out_shape().size(), [&](const kernels::Epilogue* epilogue) {
@@ -246,14 +244,15 @@ struct ConvGradInput {
   static double flops(const Attrs&, std::span<const Meta> in, std::span<const Meta>) { return flops_of(in[1], in[0]); }
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_images(args, 1); }
 
-  static std::size_t scratch(const Attrs& a, std::span<const Meta> in, std::span<const Meta> out) {
+  static std::size_t scratch(const Attrs& a, std::span<const Meta> in, std::span<const Meta> out,
+                             const OutputSlice& slice) {
     if (in[1].shape.size() == 0) return 0;  // no positions
-    const auto g = of_all(kAnyNumber, geometry(a, out[0].shape, in[0].shape, in[1].shape));
+    const auto g = share(slice, geometry(a, out[0].shape, in[0].shape, in[1].shape));
     return with_floating(in[0].dtype,
                          [&]<class T>(T) { return Kind::template loops<T>().grad_input_scratch_bytes(g); });
   }
   static void run(const Attrs& a, const KernelArgs& k) {
-    const auto g = of_all(k.slice.size, geometry(a, k.out_shape(), k.in_shape(0), k.in_shape(1)));
+    const auto g = share(k.slice, geometry(a, k.out_shape(), k.in_shape(0), k.in_shape(1)));
     if (k.out_shape().size() == 0) return;
     with_floating(k.out_dtype(), [&]<class T>(T) {
       if (k.in_shape(1).size() == 0) {

@@ -123,7 +123,9 @@ struct OpDef {
   // the meta of input 0 is that of the operand. `takes_program`: whether this is possible for the operand's meta.
   void (*run_program)(const void* attrs, const KernelArgs& args, const kernels::FusedProgram& program) = nullptr;
   bool (*takes_program)(const void* attrs, const Meta& operand) = nullptr;
-  std::size_t (*scratch)(const void* attrs, std::span<const Meta> in, std::span<const Meta> out) = nullptr;
+  // The bytes of KernelArgs::scratch for `run` and `run_program` with these metas and this slice.
+  std::size_t (*scratch)(const void* attrs, std::span<const Meta> in, std::span<const Meta> out,
+                         const OutputSlice& slice) = nullptr;
   std::vector<Expr> (*grad)(const Expr& y, std::span<const Expr> dy) = nullptr;  // null: see no_gradient
   std::string_view no_gradient;
   // Returns a cheaper expression of equal value once shapes are known, or empty. Only for rewrites of this op itself.
@@ -203,6 +205,13 @@ Work work(const void* attrs, std::span<const Meta> in, std::span<const Meta> out
 }
 
 template <class Op>
+std::size_t scratch(const void* attrs, std::span<const Meta> in, std::span<const Meta> out, const OutputSlice& slice) {
+  const auto& a = *static_cast<const typename Op::Attrs*>(attrs);
+  if constexpr (requires { Op::scratch(a, in, out, slice); }) return Op::scratch(a, in, out, slice);
+  else return Op::scratch(a, in, out);
+}
+
+template <class Op>
 std::optional<std::size_t> parts_scratch(const void* attrs, std::span<const Meta> in, const RowParts& parts) {
   return Op::parts_scratch(*static_cast<const typename Op::Attrs*>(attrs), in, parts);
 }
@@ -238,10 +247,7 @@ OpDef make_def() {
   }
   if constexpr (requires { Op::block; })
     def.block = [](const void* a, std::span<const Meta> in) { return Op::block(*static_cast<const Attrs*>(a), in); };
-  if constexpr (requires { Op::scratch; })
-    def.scratch = [](const void* a, std::span<const Meta> in, std::span<const Meta> out) {
-      return Op::scratch(*static_cast<const Attrs*>(a), in, out);
-    };
+  if constexpr (requires { Op::scratch; }) def.scratch = &scratch<Op>;
   if constexpr (requires { Op::parts_scratch; }) def.parts_scratch = &parts_scratch<Op>;
   if constexpr (std::is_same_v<std::remove_cvref_t<decltype(Op::grad)>, NoGradient>) def.no_gradient = Op::grad.why;
   else def.grad = &grad<Op>;

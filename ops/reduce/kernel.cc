@@ -348,7 +348,8 @@ void reduce(const ReduceLoops& loops, const AxisMask& mask, const KernelArgs& k,
 }
 
 std::size_t reduce_scratch(const ReduceLoops& loops, const AxisMask& mask, const Meta& in, const RowParts& parts) {
-  if (parts.empty()) return in.shape.size() == 0 ? 0 : chunk_scratch(loops, geometry_of(in.shape, mask, in.dtype));
+  if (parts.empty() || !mask[parts.axis])
+    return in.shape.size() == 0 ? 0 : chunk_scratch(loops, geometry_of(in.shape, mask, in.dtype));
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < parts.count(); ++i)
     bytes = std::max(bytes, chunk_scratch(loops, geometry_of(in.shape, mask, in.dtype,

@@ -29,7 +29,7 @@ Array evaluate(const Expr& e) {
     kernels::run_fused(kernels::fuse(spec), in.data(), &out);
   } else {
     const std::size_t scratch_bytes =
-        node.op->scratch != nullptr ? node.op->scratch(node.attrs.get(), metas, node.outputs) : 0;
+        node.op->scratch != nullptr ? node.op->scratch(node.attrs.get(), metas, node.outputs, {}) : 0;
     Array scratch(DType::kUint8, Shape{static_cast<std::int64_t>(scratch_bytes)});
     const KernelArgs args{.in = in.data(),
                           .out = &out,

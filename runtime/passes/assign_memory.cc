@@ -7,6 +7,7 @@
 #include "ops/graph/leaf.h"
 #include "runtime/passes/passes.h"
 #include "runtime/placement/collectives.h"
+#include "runtime/plan/scratch_guard.h"
 #include "runtime/schedule/uses.h"
 
 namespace syncline {
@@ -334,19 +335,21 @@ std::size_t scratch_bytes(const Task& task, const Schedule& schedule) {
            *value.op().parts_scratch(value.node().attrs.get(), local.metas(value.node().inputs), task.parts);
   if (value.op().scratch == nullptr) return 0;
   if (task.kind == Task::kKernel)
-    return value.op().scratch(value.node().attrs.get(), local.metas(task.reads), local.metas(task.writes));
+    return value.op().scratch(value.node().attrs.get(), local.metas(task.reads), local.metas(task.writes),
+                              local.slice(value));
   return task.reductions().size() * value.op().scratch(value.node().attrs.get(), local.metas(value.node().inputs),
-                                                       local.metas(std::span(&value, 1)));
+                                                       local.metas(std::span(&value, 1)), {});
 }
 
 }  // namespace
 
 Schedule assign_memory(Schedule schedule) {
   schedule.memory = Assigner(schedule).run();
+  const std::size_t guard_bytes = verifies_plans() ? ScratchGuard::kBytes : 0;
   for (int t = 0; t < static_cast<int>(schedule.tasks.size()); ++t) {
     Task& task = schedule.tasks[static_cast<std::size_t>(t)];
     if (const std::size_t bytes = scratch_bytes(task, schedule); bytes > 0)
-      task.scratch = schedule.memory.add_arena(static_cast<std::int64_t>(bytes), t, t);
+      task.scratch = schedule.memory.add_arena(static_cast<std::int64_t>(bytes + guard_bytes), t, t);
   }
   return schedule;
 }

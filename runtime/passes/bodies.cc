@@ -98,7 +98,7 @@ std::size_t scratch_bytes_of(LoopStep::Product& product, const OpDef& op, const 
   for (const std::int64_t count :
        {std::min(step.iterations, step.iterations_together), step.iterations % step.iterations_together}) {
     for (Meta& meta : product.in_meta) meta.shape[0] = count;
-    bytes = std::max(bytes, op.scratch(product.attrs, product.in_meta, product.out_meta));
+    bytes = std::max(bytes, op.scratch(product.attrs, product.in_meta, product.out_meta, {}));
   }
   return bytes;
 }

@@ -1,8 +1,6 @@
 #include "runtime/passes/compile.h"
 
 #include <array>
-#include <cstdlib>
-#include <string_view>
 
 #include "runtime/passes/passes.h"
 #include "runtime/schedule/dump.h"
@@ -36,20 +34,6 @@ constexpr std::array kPasses{
     Pass{"lay_out_memory", lay_out_memory},
 };
 
-#ifdef NDEBUG
-constexpr bool kDebugBuild = false;
-#else
-constexpr bool kDebugBuild = true;
-#endif
-
-bool verifies() {
-  static const bool wanted = [] {
-    const char* value = std::getenv("SYNCLINE_VERIFY_PLAN");
-    return kDebugBuild || (value != nullptr && std::string_view(value) == "1");
-  }();
-  return wanted;
-}
-
 }  // namespace
 
 Plan compile(CompileRequest request) {
@@ -57,7 +41,7 @@ Plan compile(CompileRequest request) {
   Dump dump(schedule);
   const auto look = [&](const char* pass) {
     dump.write(pass, schedule);
-    if (verifies()) verify(schedule, pass);
+    if (verifies_plans()) verify(schedule, pass);
   };
   look("list_tasks");
   for (const Pass& pass : kPasses) {

@@ -9,6 +9,7 @@
 #include "runtime/passes/passes.h"
 #include "runtime/passes/step_values.h"
 #include "runtime/placement/collectives.h"
+#include "runtime/plan/scratch_guard.h"
 #include "runtime/plan/step_profile.h"
 #include "runtime/schedule/transfer_names.h"
 
@@ -145,7 +146,9 @@ class Emitter {
   }
 
   void add_scratch(const Task& task) {
-    if (task.scratch >= 0) plan_.scratch_slots_.push_back({plan_.steps_.size() - 1, slot({task.scratch, 0})});
+    if (task.scratch < 0) return;
+    const std::size_t guard = verifies_plans() ? schedule_.memory[task.scratch].life.bytes - ScratchGuard::kBytes : 0;
+    plan_.scratch_slots_.push_back({plan_.steps_.size() - 1, slot({task.scratch, 0}), guard});
   }
 
   void emit_kernel(const Task& task) {

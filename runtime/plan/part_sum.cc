@@ -47,7 +47,7 @@ PartSum::PartSum(const OpDef& op, const void* attrs, std::span<const Meta> in, c
           elements_before(begin_[part + 1], begin_.back(), size) - elements_before(begin_[part], begin_.back(), size);
       if (metas[i].shape.product(0, axes_[i]) != 1) copied[i] = std::max(copied[i], size_in_bytes(metas[i]));
     }
-    if (op_.scratch != nullptr) op_scratch = std::max(op_scratch, op_.scratch(attrs_, metas, {&out_, 1}));
+    if (op_.scratch != nullptr) op_scratch = std::max(op_scratch, op_.scratch(attrs_, metas, {&out_, 1}, {}));
     in_.push_back(std::move(metas));
   }
   for (const std::size_t bytes : copied) copies_at_.push_back(take(bytes));
@@ -90,6 +90,7 @@ void PartSum::run(const KernelArgs& args) {
     own.out = &out;
     own.in_meta = in_[p];
     own.scratch = scratch + op_scratch_at_;
+    own.slice = {};
     op_.run(attrs_, own);
   };
   kernels::sum_parts(static_cast<std::int64_t>(parts()), compute,

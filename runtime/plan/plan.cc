@@ -8,6 +8,7 @@
 
 #include "base/convert.h"
 #include "ops/graph/leaf.h"
+#include "runtime/plan/scratch_guard.h"
 #include "runtime/plan/step_profile.h"
 #include "syncline/backend/random.h"
 #include "syncline/session.h"
@@ -174,6 +175,7 @@ void Plan::bind(std::byte* arena, std::byte* shared, const Strategy* strategy) {
   for (const ScratchSlot& s : scratch_slots_) {
     Step& step = steps_[s.step];
     step.args.scratch = pointers_[s.slot];
+    if (s.guard > 0) step.scratch_end = static_cast<std::byte*>(step.args.scratch) + s.guard;
     if (step.kind == Step::kLoop)
       loops_[static_cast<std::size_t>(step.index)].body.bind(static_cast<std::byte*>(step.args.scratch));
   }
@@ -243,6 +245,7 @@ void Plan::run_steps(Session& session, bool listens) {
       if (step.writes_shared_from < others->leased()) others->reclaim();
     }
     const timeline::Detail detail(step.label);
+    const ScratchGuard guard(step.scratch_end);
     switch (step.kind) {
       case Step::kKernel: step.run(step.attrs, step.args); break;
       case Step::kPartSum: part_sums_[i].run(step.args); break;
@@ -264,6 +267,7 @@ void Plan::run_steps(Session& session, bool listens) {
         if (*static_cast<const bool*>(step.args.in[0]) != step.needed_if) at = i - 1;
         break;
     }
+    guard.check(step.label);
   }
   if (leases_end_) lease.end();
   if (others != nullptr) others->publish(fingerprint_, session.steps(), "");

@@ -47,6 +47,7 @@ struct Step {
   std::string label;               // for messages, timelines and plan inspection
   ProfileLine* profile = nullptr;  // counts its runs, unless null
   std::span<const StepValue> reads, writes;
+  std::byte* scratch_end = nullptr;  // has a ScratchGuard, unless null
 };
 
 // A fused step over operands gathered in place: it runs once per rank and reads that rank's elements in that rank's
@@ -122,6 +123,7 @@ class Plan {
   };
   struct ScratchSlot {
     std::size_t step, slot;
+    std::size_t guard;  // offset of its ScratchGuard; 0: none
   };
   struct Output {
     std::size_t slot;

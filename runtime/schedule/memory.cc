@@ -67,7 +67,7 @@ void Memory::place() {
   for (const Buffer& buffer : buffers_) lives.push_back(buffer.kind == Buffer::kArena ? buffer.life : Lifetime{});
   arena_bytes_ = place_in_arena(lives);
   for (std::size_t i = 0; i < lives.size(); ++i)
-    if (buffers_[i].kind == Buffer::kArena) buffers_[i].life = lives[i];
+    if (buffers_[i].kind == Buffer::kArena) buffers_[i].life.offset = lives[i].offset;
 }
 
 }  // namespace syncline

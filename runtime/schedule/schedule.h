@@ -118,8 +118,12 @@ struct Schedule {
   const Expr& new_value(std::size_t update) const { return roots[outputs() + update]; }
 };
 
+// True in debug builds and in tests (SYNCLINE_VERIFY_PLAN=1): compile() calls `verify` after every pass, and runs of
+// the plan check that kernels stay within their scratch (runtime/plan/scratch_guard.h).
+bool verifies_plans();
+
 // Checks the invariants below. Throws InternalError that names the first broken one and the pass. Collective if there
-// is a strategy. compile() calls it after every pass in debug builds and in tests (SYNCLINE_VERIFY_PLAN=1).
+// is a strategy.
 // - A task reads leaves and values written by earlier tasks; it reads a transfer's result after the wait.
 // - Each transfer has one start and one wait, under equal guards. All ranks have equal transfers in equal order.
 // - A task that writes a variable that is not shared comes after all tasks that may fail.

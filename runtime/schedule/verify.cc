@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cstdlib>
+#include <string_view>
 #include <unordered_map>
 
 #include "base/digest.h"
@@ -12,6 +14,12 @@
 
 namespace syncline {
 namespace {
+
+#ifdef NDEBUG
+constexpr bool kDebugBuild = false;
+#else
+constexpr bool kDebugBuild = true;
+#endif
 
 class Verifier {
  public:
@@ -316,6 +324,14 @@ class Verifier {
 };
 
 }  // namespace
+
+bool verifies_plans() {
+  static const bool wanted = [] {
+    const char* value = std::getenv("SYNCLINE_VERIFY_PLAN");
+    return kDebugBuild || (value != nullptr && std::string_view(value) == "1");
+  }();
+  return wanted;
+}
 
 void verify(const Schedule& schedule, const char* pass) { Verifier(schedule, pass).run(); }
 

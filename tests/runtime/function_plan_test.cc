@@ -4,12 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <random>
 
+#include "ops/graph/op.h"
+#include "runtime/schedule/schedule.h"
 #include "syncline/backend/config.h"
 #include "syncline/backend/control.h"
 #include "syncline/backend/convolution.h"
@@ -152,6 +156,39 @@ TEST_F(PlanTest, AChainNeedsTheMemoryOfTwoLinks) {
   Function f({x}, {y});
   const std::vector<Array> feeds{random_doubles({1024}, 1)};
   EXPECT_LE(f.arena_bytes(feeds), 2 * 1024 * sizeof(double));
+}
+
+TEST_F(PlanTest, AConvolutionOfFewImagesHasTheMemoryOfItsAlgorithm) {
+  const Expr x = placeholder({.shape = Shape{kUnknown, 4, 6, 512}, .dtype = DType::kFloat32});
+  const Variable w = variable(Array(DType::kFloat32, Shape{3, 3, 512, 512}));
+  Function f({x}, {conv2d(x, w, {.padding = "same"})});
+  const std::size_t patches = 4 * 6 * 9 * 512 * sizeof(float);
+  const std::vector<Array> feeds{Array(DType::kFloat32, Shape{1, 4, 6, 512})};
+  EXPECT_LE(f.arena_bytes(feeds), 2 * patches);  // Winograd's kernel: 36 MiB
+}
+
+struct WritesBehindItsScratch {
+  static constexpr std::string_view kName = "writes_behind_its_scratch";
+  using Attrs = NoAttrs;
+  static constexpr auto fields = std::tuple{};
+  static constexpr NoGradient grad{"a test"};
+  static Meta infer(const Attrs&, std::span<const Meta> in) { return in[0]; }
+  static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }
+  static std::size_t scratch(const Attrs&, std::span<const Meta>, std::span<const Meta>) { return 100; }
+  static void run(const Attrs&, const KernelArgs& k) {
+    std::memcpy(k.out[0], k.in[0], static_cast<std::size_t>(k.out_shape().size()) * size_of(k.out_dtype()));
+    static_cast<std::byte*>(k.scratch)[100] = std::byte{1};
+  }
+};
+
+TEST_F(PlanTest, AWriteBehindTheScratchIsFound) {
+  ASSERT_TRUE(verifies_plans());
+  const Expr x = input({2});
+  Function f({x}, {exp(apply<WritesBehindItsScratch>({x}))});
+  EXPECT_NE(message_of<InternalError>([&] {
+              f({doubles({1, 2})});
+            }).find("wrote behind its scratch"),
+            std::string::npos);
 }
 
 TEST_F(PlanTest, FiftyThousandElementwiseNodes) {

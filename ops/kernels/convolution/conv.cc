@@ -1,7 +1,6 @@
 // Selects the algorithm of a dense convolution by geometry.
 #include "ops/kernels/convolution/conv.h"
 
-#include <algorithm>
 #include <type_traits>
 
 #include "ops/kernels/convolution/paths.h"
@@ -12,23 +11,11 @@ namespace {
 template <class T>
 constexpr bool kFast = std::is_same_v<T, float>;
 
-// Winograd's scratch where the images of all ranks select it, and that of matrix products where fewer images of other
-// ranks would not: the size depends on this rank's images only.
-std::size_t scratch_bytes(const ConvGeometry& g, bool (*winograd_fits)(const ConvGeometry&),
-                          std::size_t (*winograd_bytes)(const ConvGeometry&),
-                          std::size_t (*product_bytes)(const ConvGeometry&)) {
-  ConvGeometry alone = g;
-  alone.of_all_ranks = 0;
-  const std::size_t bytes = winograd_fits(g) ? winograd_bytes(g) : 0;
-  return winograd_fits(alone) ? bytes : std::max(bytes, product_bytes(g));
-}
-
 template <class T>
 std::size_t forward_scratch_bytes(const ConvGeometry& g) {
   if constexpr (kFast<T>) {
     if (conv::direct::fits(g)) return 0;
-    return scratch_bytes(g, conv::winograd::forward_fits, conv::winograd::forward_scratch_bytes,
-                         conv::im2col::forward_scratch_bytes<T>);
+    if (conv::winograd::forward_fits(g)) return conv::winograd::forward_scratch_bytes(g);
   }
   return conv::im2col::forward_scratch_bytes<T>(g);
 }
@@ -44,9 +31,9 @@ void forward(const ConvGeometry& g, const T* x, const T* w, T* y, void* scratch,
 
 template <class T>
 std::size_t grad_input_scratch_bytes(const ConvGeometry& g) {
-  if constexpr (kFast<T>)
-    return scratch_bytes(g, conv::winograd::grad_input_fits, conv::winograd::grad_input_scratch_bytes,
-                         conv::im2col::grad_input_scratch_bytes<T>);
+  if constexpr (kFast<T>) {
+    if (conv::winograd::grad_input_fits(g)) return conv::winograd::grad_input_scratch_bytes(g);
+  }
   return conv::im2col::grad_input_scratch_bytes<T>(g);
 }
 
@@ -62,8 +49,7 @@ template <class T>
 std::size_t grad_kernel_scratch_bytes(const ConvGeometry& g) {
   if constexpr (kFast<T>) {
     if (conv::direct::fits(g)) return conv::direct::grad_kernel_scratch_bytes(g);
-    return scratch_bytes(g, conv::winograd::grad_kernel_fits, conv::winograd::grad_kernel_scratch_bytes,
-                         conv::im2col::grad_kernel_scratch_bytes<T>);
+    if (conv::winograd::grad_kernel_fits(g)) return conv::winograd::grad_kernel_scratch_bytes(g);
   }
   return conv::im2col::grad_kernel_scratch_bytes<T>(g);
 }

@@ -1,11 +1,12 @@
 // Convolution as products with the matrix of patches. A row is an output pixel, a column is a tap. The matrix is built
-// block by block, or at once if blocks would have too few rows.
+// at once if it is small, otherwise block by block. All blocks of y or dx are multiplied by one packed kernel.
 #include <algorithm>
 #include <vector>
 
 #include "ops/kernels/convolution/paths.h"
 #include "ops/kernels/product/blocked_product.h"
 #include "ops/kernels/product/gemm.h"
+#include "ops/kernels/product/packed_product.h"
 #include "ops/kernels/product/rows_product.h"
 #include "syncline/error.h"
 
@@ -13,8 +14,8 @@ namespace syncline::kernels::conv::im2col {
 namespace {
 
 constexpr Index kBlockBytes = 256 << 10;  // a block of patches stays in the second-level cache
-constexpr Index kMinBlockRows = 48, kMinRowsOfWideKernels = 96, kMaxBlockRows = 512, kBlockRowsMultiple = 16;
-constexpr Index kEnoughBlockRows = 128;
+constexpr Index kMinBlockRows = 48, kMaxBlockRows = 480, kBlockRowsMultiple = 48;  // whole tiles of a product
+constexpr Index kWideKernel = 192, kEnoughRowsSummed = 128;
 constexpr Index kSmallMatrixBytes = 8 << 20, kMatrixOfPartsBytes = 32 << 20;
 
 // True for a 1x1 kernel that visits every pixel: the image is the matrix of patches.
@@ -34,31 +35,42 @@ Index matrix_bytes(const ConvGeometry& g) {
 }
 
 template <class T>
-Index block_rows(const ConvGeometry& g) {
+Index block_rows(const ConvGeometry& g, Index least = kMinBlockRows) {
   const Index rows = kBlockBytes / std::max<Index>(1, depth_of(g) * static_cast<Index>(sizeof(T)));
-  // Each block packs the kernel again.
-  const Index least = std::clamp(g.out_c / 2, kMinBlockRows, kMinRowsOfWideKernels);
   return std::clamp(rows, least, kMaxBlockRows) / kBlockRowsMultiple * kBlockRowsMultiple;
 }
 
-// If a block has fewer rows than the kernel has columns, packing the kernel for each block takes longer than writing
-// all patches to memory.
+// Of dw, whose sums each block reads and writes again.
+template <class T>
+Index rows_summed(const ConvGeometry& g) {
+  return block_rows<T>(g, g.out_c >= kWideKernel ? 2 * kMinBlockRows : kMinBlockRows);
+}
+
+// Of y and dx: writing all patches to memory takes less time than packing a kernel with more columns than the matrix
+// has rows.
 template <class T>
 bool at_once(const ConvGeometry& g) {
   return is_pointwise(g) ||
-         (block_rows<T>(g) < std::max(kEnoughBlockRows, g.out_c) && matrix_bytes<T>(g) <= kSmallMatrixBytes);
+         (all_rows(g) <= std::max(block_rows<T>(g), g.out_c) && matrix_bytes<T>(g) <= kSmallMatrixBytes);
+}
+
+// Of dw.
+template <class T>
+bool sums_at_once(const ConvGeometry& g) {
+  return is_pointwise(g) ||
+         (rows_summed<T>(g) < std::max(kEnoughRowsSummed, g.out_c) && matrix_bytes<T>(g) <= kSmallMatrixBytes);
 }
 
 // The bytes of one block of patches, rounded so that the block of every slot is aligned.
 template <class T>
-Index block_bytes(const ConvGeometry& g) {
-  return round_up(block_rows<T>(g) * depth_of(g) * static_cast<Index>(sizeof(T)), 64);
+Index block_bytes(const ConvGeometry& g, Index rows) {
+  return round_up(rows * depth_of(g) * static_cast<Index>(sizeof(T)), 64);
 }
 
 template <class T>
 Chunks forward_slots(const ConvGeometry& g) {
   const Index rows = block_rows<T>(g);
-  return divide_into_slots((all_rows(g) + rows - 1) / rows, flops(g), block_bytes<T>(g));
+  return divide_into_slots((all_rows(g) + rows - 1) / rows, flops(g), block_bytes<T>(g, rows));
 }
 
 // With strides of 1, dx is a convolution of dy with the flipped kernel, which builds patches of taps * out_c elements.
@@ -66,13 +78,10 @@ Chunks forward_slots(const ConvGeometry& g) {
 // less time, but only a convolution uses several threads for an image.
 constexpr Index kFewImages = 4, kEnoughColumns = 16;
 
-// `images`: of all ranks.
-bool is_convolution(const ConvGeometry& g, Index images) {
+bool is_convolution(const ConvGeometry& g) {
   if (g.stride_d * g.stride_h * g.stride_w > 1 || is_pointwise(g)) return false;
-  return g.in_c >= g.out_c || (g.in_c >= kEnoughColumns && images < kFewImages);
+  return g.in_c >= g.out_c || (g.in_c >= kEnoughColumns && std::max(g.batch, g.of_all_ranks) < kFewImages);
 }
-
-bool is_convolution(const ConvGeometry& g) { return is_convolution(g, std::max(g.batch, g.of_all_ranks)); }
 
 template <class T>
 Index flipped_kernel_bytes(const ConvGeometry& g) {
@@ -97,14 +106,14 @@ void flip_kernel(const ConvGeometry& g, const T* w, T* kernel) {
 // Patches of an image overlap in dx, so one slot owns an image.
 template <class T>
 Chunks grad_input_slots(const ConvGeometry& g) {
-  return divide_into_slots(g.batch, flops(g), block_bytes<T>(g));
+  return divide_into_slots(g.batch, flops(g), block_bytes<T>(g, block_rows<T>(g)));
 }
 
 template <class T>
 Chunks grad_kernel_slots(const ConvGeometry& g) {
-  const Index rows = block_rows<T>(g);
+  const Index rows = rows_summed<T>(g);
   const Index partial_bytes = depth_of(g) * g.out_c * static_cast<Index>(sizeof(T));
-  return divide_into_slots((all_rows(g) + rows - 1) / rows, flops(g), block_bytes<T>(g) + partial_bytes);
+  return divide_into_slots((all_rows(g) + rows - 1) / rows, flops(g), block_bytes<T>(g, rows) + partial_bytes);
 }
 
 // The taps of a kernel row inside the image; the first tap is at pixel `start`. taps-inl.h has the vectorized version,
@@ -196,8 +205,8 @@ void add_all_patches(const ConvGeometry& g, const T* patches, T* dx, const Epilo
 }
 
 template <class T>
-T* slot_block(const ConvGeometry& g, void* scratch, Index slot) {
-  return reinterpret_cast<T*>(static_cast<std::byte*>(scratch) + slot * block_bytes<T>(g));
+T* slot_block(const ConvGeometry& g, Index rows, void* scratch, Index slot) {
+  return reinterpret_cast<T*>(static_cast<std::byte*>(scratch) + slot * block_bytes<T>(g, rows));
 }
 
 }  // namespace
@@ -205,7 +214,8 @@ T* slot_block(const ConvGeometry& g, void* scratch, Index slot) {
 template <class T>
 std::size_t forward_scratch_bytes(const ConvGeometry& g) {
   if (at_once<T>(g)) return static_cast<std::size_t>(matrix_bytes<T>(g));
-  return static_cast<std::size_t>(forward_slots<T>(g).count * block_bytes<T>(g));
+  return static_cast<std::size_t>(packed_bytes<T>(depth_of(g), g.out_c) +
+                                  forward_slots<T>(g).count * block_bytes<T>(g, block_rows<T>(g)));
 }
 
 template <class T>
@@ -214,27 +224,27 @@ void forward(const ConvGeometry& g, const T* x, const T* w, T* y, void* scratch,
   if (at_once<T>(g))
     return gemm_with_epilogue(epilogue, Trans::kNo, Trans::kNo, all_rows(g), g.out_c, depth,
                               all_patches(g, x, static_cast<T*>(scratch)), depth, w, g.out_c, y);
+  T* const kernel = static_cast<T*>(scratch);
+  pack_matrix(Trans::kNo, depth, g.out_c, w, g.out_c, kernel);
+  void* const blocks = static_cast<std::byte*>(scratch) + packed_bytes<T>(depth, g.out_c);
   parallel_chunks(forward_slots<T>(g), [&](Index slot, Index first, Index last) {
-    T* patches = slot_block<T>(g, scratch, slot);
+    T* patches = slot_block<T>(g, rows, blocks, slot);
     for (Index block = first; block < last; ++block) {
       const Index begin = block * rows, end = std::min(begin + rows, all_rows(g));
       fill_patches(g, x, begin, end, patches);
-      gemm_serial(Trans::kNo, Trans::kNo, end - begin, g.out_c, depth, T(1), patches, depth, w, g.out_c, T(0),
-                  y + begin * g.out_c, g.out_c);
+      packed_product_serial(end - begin, g.out_c, depth, patches, depth, kernel, y + begin * g.out_c, g.out_c);
       if (epilogue != nullptr) epilogue->run(begin * g.out_c, end * g.out_c);
     }
   });
 }
 
-// Room for either way if the images of all ranks decide: the size depends on this rank's only.
 template <class T>
 std::size_t grad_input_scratch_bytes(const ConvGeometry& g) {
-  const auto as_convolution = [&] {
+  if (is_convolution(g))
     return static_cast<std::size_t>(flipped_kernel_bytes<T>(g)) + forward_scratch_bytes<T>(grad_input_as_forward(g));
-  };
-  if (is_convolution(g)) return as_convolution();
-  const Index patches = at_once<T>(g) ? matrix_bytes<T>(g) : grad_input_slots<T>(g).count * block_bytes<T>(g);
-  return std::max(static_cast<std::size_t>(patches), is_convolution(g, g.batch) ? as_convolution() : 0);
+  if (at_once<T>(g)) return static_cast<std::size_t>(matrix_bytes<T>(g));
+  return static_cast<std::size_t>(packed_bytes<T>(g.out_c, depth_of(g)) +
+                                  grad_input_slots<T>(g).count * block_bytes<T>(g, block_rows<T>(g)));
 }
 
 template <class T>
@@ -254,13 +264,15 @@ void grad_input(const ConvGeometry& g, const T* dy, const T* w, T* dx, void* scr
     return;
   }
   const Index image_size = g.in_d * g.in_h * g.in_w * g.in_c, image_rows = g.out_d * g.out_h * g.out_w;
+  T* const kernel = static_cast<T*>(scratch);
+  pack_matrix(Trans::kYes, g.out_c, depth, w, g.out_c, kernel);
+  void* const blocks = static_cast<std::byte*>(scratch) + packed_bytes<T>(g.out_c, depth);
   parallel_chunks(grad_input_slots<T>(g), [&](Index slot, Index first, Index last) {
-    T* patches = slot_block<T>(g, scratch, slot);
+    T* patches = slot_block<T>(g, rows, blocks, slot);
     std::fill(dx + first * image_size, dx + last * image_size, T(0));
     for (Index begin = first * image_rows; begin < last * image_rows; begin += rows) {
       const Index end = std::min(begin + rows, last * image_rows);
-      gemm_serial(Trans::kNo, Trans::kYes, end - begin, depth, g.out_c, T(1), dy + begin * g.out_c, g.out_c, w, g.out_c,
-                  T(0), patches, depth);
+      packed_product_serial(end - begin, depth, g.out_c, dy + begin * g.out_c, g.out_c, kernel, patches, depth);
       add_patches(g, patches, begin, end, dx);
     }
     if (epilogue != nullptr) epilogue->run(first * image_size, last * image_size);
@@ -269,26 +281,26 @@ void grad_input(const ConvGeometry& g, const T* dy, const T* w, T* dx, void* scr
 
 template <class T>
 std::size_t grad_kernel_scratch_bytes(const ConvGeometry& g) {
-  if (at_once<T>(g))
+  if (sums_at_once<T>(g))
     return static_cast<std::size_t>(matrix_bytes<T>(g)) +
            rows_product_scratch(all_rows(g), depth_of(g), g.out_c, sizeof(T));
   const Chunks slots = grad_kernel_slots<T>(g);
   const Index partials = slots.count > 1 ? slots.count * depth_of(g) * g.out_c * static_cast<Index>(sizeof(T)) : 0;
-  return static_cast<std::size_t>(slots.count * block_bytes<T>(g) + partials);
+  return static_cast<std::size_t>(slots.count * block_bytes<T>(g, rows_summed<T>(g)) + partials);
 }
 
 template <class T>
 void grad_kernel(const ConvGeometry& g, const T* x, const T* dy, T* dw, void* scratch) {
-  const Index rows = block_rows<T>(g), depth = depth_of(g), size = depth * g.out_c;
-  if (at_once<T>(g)) {
+  const Index rows = rows_summed<T>(g), depth = depth_of(g), size = depth * g.out_c;
+  if (sums_at_once<T>(g)) {
     const T* patches = all_patches(g, x, static_cast<T*>(scratch));
     return rows_product<T>({all_rows(g), depth, g.out_c, patches, dy, dw},
                            static_cast<std::byte*>(scratch) + matrix_bytes<T>(g));
   }
   const Chunks slots = grad_kernel_slots<T>(g);
-  T* partials = slots.count > 1 ? slot_block<T>(g, scratch, slots.count) : dw;
+  T* partials = slots.count > 1 ? slot_block<T>(g, rows, scratch, slots.count) : dw;
   parallel_chunks(slots, [&](Index slot, Index first, Index last) {
-    T* patches = slot_block<T>(g, scratch, slot);
+    T* patches = slot_block<T>(g, rows, scratch, slot);
     for (Index block = first; block < last; ++block) {
       const Index begin = block * rows, end = std::min(begin + rows, all_rows(g));
       fill_patches(g, x, begin, end, patches);
@@ -308,7 +320,7 @@ std::optional<std::size_t> parts_scratch_bytes(const ConvGeometry& g, std::span<
   if (!fits_parts<T>(rows)) return std::nullopt;
   for (std::size_t i = 1; i < images.size(); ++i) {
     const ConvGeometry part = with_images(g, images[i] - images[i - 1]);
-    if (!at_once<T>(part)) return std::nullopt;
+    if (!sums_at_once<T>(part)) return std::nullopt;
     // A part alone is one product.
     SYNCLINE_CHECK(rows_product_scratch(all_rows(part), depth_of(g), g.out_c, sizeof(T)) == 0);
   }
