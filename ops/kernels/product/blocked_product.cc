@@ -55,7 +55,8 @@ HWY_INLINE Index even_part(Index length, Index most, Index multiple) {
   return ((length + parts - 1) / parts + multiple - 1) / multiple * multiple;
 }
 
-// The next part of B to pack, if the rows of B are stored. Its prefetch is interleaved with the products.
+// The next part of B to pack, if the rows of B are stored. Processors prefetch packed panels by themselves. Its
+// prefetch is interleaved with the products.
 template <class T>
 struct NextPanel {
   const T* at;
@@ -178,12 +179,6 @@ HWY_ATTR void panel_times_rows(const BlockRows<T>& A, Index rows, Index depth, s
   }
 }
 
-// Row p of the packed panel that begins at column j.
-template <class T>
-const T* packed_panel(const MatrixProduct<T>& x, Index p, Index j) {
-  return x.B + j * x.k + p * kPanelColumns<T>;
-}
-
 // Multiplies all rows of A by one block of B. The first block of rows packs the panels; they are kept if more rows
 // follow. Packing does not pay for at most two tiles of rows, nor of A for at most two panels of columns: the tiles
 // read the operand in place.
@@ -214,14 +209,12 @@ HWY_ATTR void block_product(const MatrixProduct<T>& x, Index p0, Index depth, In
       const Index columns = std::min(kWidth, width - c);
       T *room = panels + (keep ? c * depth : 0), *C = x.C + i0 * x.ldc + j0 + c;
       TilePanel<T> panel{room};
-      if (x.b_is_packed) panel = {packed_panel(x, p0, j0 + c)};
+      if (x.b_is_packed) panel = {x.B + (j0 + c) * x.k + p0 * kWidth};
       else if (few && x.b == Trans::kNo && columns == kWidth) panel = {x.B + p0 * x.ldb + j0 + c, x.ldb};
       else if (i0 == 0) pack_panel(x, p0, depth, j0 + c, columns, room);
       const bool last = c + kWidth >= width;
-      const Index next_p = last ? p0 + depth : p0, next_j = last ? j0 : j0 + c + kWidth;
-      NextPanel<T> next{x.B + next_p * x.ldb + next_j, x.ldb, depth};
-      if (x.b_is_packed) next = {packed_panel(x, next_p, next_j), kWidth, depth};
-      else if (i0 > 0 || x.b == Trans::kYes) next.depth = 0;
+      NextPanel<T> next{x.B + (last ? p0 + depth : p0) * x.ldb + (last ? j0 : j0 + c + kWidth), x.ldb, depth};
+      if (i0 > 0 || x.b == Trans::kYes || x.b_is_packed) next.depth = 0;
       if (last) next.depth = std::min(next.depth, x.k - p0 - depth);
       if (x.a == Trans::kYes)
         panel_times_rows<true>(A, rows, depth, x.parts, panel, C, x.ldc, columns, add, c == 0, next);
