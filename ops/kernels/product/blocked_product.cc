@@ -359,6 +359,7 @@ bool fits_parts(std::span<const std::int64_t> parts) {
 template bool fits_parts<float>(std::span<const std::int64_t>);
 template bool fits_parts<double>(std::span<const std::int64_t>);
 
+bool has_vectors() { return HWY_DYNAMIC_DISPATCH(vector_bytes)() > 0; }
 bool has_wide_vectors() { return HWY_DYNAMIC_DISPATCH(vector_bytes)() == 64; }
 
 template <class T>

@@ -16,6 +16,8 @@ namespace syncline::kernels {
 
 // True if a product of this shape is faster here than in a BLAS. `wide_blas`: it has vectors of 512 bits.
 bool blocked_product_pays(std::int64_t m, std::int64_t n, std::int64_t k, bool wide_blas);
+// True if there are vector instructions. Without them a BLAS is faster.
+bool has_vectors();
 // True if our vectors are 512 bits wide.
 bool has_wide_vectors();
 

@@ -23,6 +23,12 @@ void packed_product_serial(Index m, Index n, Index k, const T* A, Index lda, con
     for (Index i = 0; i < m; ++i) std::fill_n(C + i * ldc, n, T(0));
     return;
   }
+  if (!has_vectors()) {
+    for (Index j = 0; j < n; j += kPanelColumns<T>)
+      gemm_serial(Trans::kNo, Trans::kNo, m, std::min(kPanelColumns<T>, n - j), k, T(1), A, lda, packed + j * k,
+                  kPanelColumns<T>, T(0), C + j, ldc);
+    return;
+  }
   MatrixProduct<T> product{Trans::kNo, Trans::kNo, m, n, k, A, lda, packed, 0, C, ldc, false};
   product.b_is_packed = true;
   blocked_product(product);
