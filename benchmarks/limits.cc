@@ -6,8 +6,8 @@
 // A line: time of a call, operations and bytes a second, the share of the limit, and of a product its speed beside
 // OpenBLAS's. The limit is the time that the measured rates allow: a large product's operations a second (of this
 // instruction set; for the best one OpenBLAS's if it is faster), and the bytes a second of a triad beyond the caches.
-// Bytes are operands read once and results written once (of tables the rows that are read), so rows of fewer bytes than
-// the caches hold may pass the limit. Winograd needs fewer operations than are counted. OpenBLAS uses the instruction
+// Operations are those of the algorithm that runs. Bytes are operands read once and results written once (of tables the
+// rows that are read), so rows of fewer bytes than the caches hold may pass the limit. OpenBLAS uses the instruction
 // set that it chose or that OPENBLAS_CORETYPE names; with several threads it computes the pieces of our split.
 #include <fmt/format.h>
 

@@ -6,7 +6,8 @@ usage: nets.py --out FILE [--rounds N] [--only REGEX] [--threads N ...] [--timeo
 A round runs each contender once, in alternating order; a process measures all modes of a network. A contender that needs
 more than 1.3 times the time of the fastest in each mode of the first round is left out of the others; "(1)" marks what one round
 measured. FILE is written after each network; networks for which it has all contenders are not run again. A value is the median over the rounds, a ratio is ours
-divided by theirs; the best peer is the fastest at the row.
+divided by theirs; the best peer is the fastest at the row. "least" is the time that the machine's limits allow for the operations of our algorithms and for
+the bytes of a step's inputs, variables and stored values (docs/profile.md), as one more process measures them after the rounds.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import os
 import re
 import statistics
 import sys
+import tempfile
 
 import interleave
 import report
@@ -59,10 +61,32 @@ def run_net(net, threads, contenders, args):
     return runs
 
 
+def least_times(net, threads, contenders, timeout):
+    """The least ms of each of TIMED, from the profile of a process of ours; {} if it fails."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "profile")
+        ours = contenders["syncline"]
+        profiled = ours | {"environment": ours.get("environment", {}) | {"SYNCLINE_PROFILE": path}}
+        if "error" in interleave.measure_alone(key_of("syncline", net, threads), {"syncline": profiled}, timeout):
+            return {}
+        with open(path, encoding="utf-8") as file:
+            head, *lines = map(json.loads, file)
+    plans = [line for line in lines if "plan" in line]
+
+    def least(plan):
+        seconds = max(plan["flops"] / head["flops_per_second"], plan["bytes"] / head["bytes_per_second"])
+        return 1e3 * seconds / plan["calls"]
+
+    train = [least(plan) for plan in plans if plan["plan"] == "train_function"]
+    predict = sorted(least(plan) for plan in plans if plan["plan"] == "predict_function")
+    return dict(zip(TIMED, [max(train), predict[-1], predict[0]])) if train and predict else {}
+
+
 def table_lines(title, field, unit, result, contenders):
     """A table of one mode, with the geometric mean of the ratios for each number of threads, over the rows that have both."""
     measured, peers, rounds = report.Measured(result), [name for name in contenders if name != "syncline"], result["rounds"]
     head = ["", "threads", "Syncline", *(contenders[p]["title"] for p in peers), "ratio to TensorFlow", "to the best"]
+    head += ["least", "ratio to it"] if field in TIMED else []
     lines = [f"## {title}, {unit}", "", "| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     ratios = {}
     rows = dict.fromkeys(tuple(run["key"][2:4]) for run in result["runs"])
@@ -76,11 +100,15 @@ def table_lines(title, field, unit, result, contenders):
         once = [" (1)" if rounds > 1 and len(measured.runs.get(key, [])) == 1 else "" for key in keys]
         numbers = [report.number(value) + mark if value else "-" for value, mark in zip([ours, *theirs], once)]
         cells = [net, str(threads), *numbers, *(f"{r:.2f}" if r else "-" for r in pair)]
+        if field in TIMED:
+            least = result.get("least", {}).get(f"{net} {threads}", {}).get(field)
+            cells += [report.number(least), f"{ours / least:.2f}"] if ours and least else ["-", "-"]
         lines.append("| " + " | ".join(cells) + " |")
     for threads, pairs in ratios.items():
         columns = list(zip(*(pair for pair in pairs if all(pair)))) or [[], []]
         means = [f"{statistics.geometric_mean(c):.2f}" if c else "-" for c in columns]
-        lines.append("| " + " | ".join(["geometric mean", str(threads), *[""] * (1 + len(peers)), *means]) + " |")
+        mean = ["geometric mean", str(threads), *[""] * (1 + len(peers)), *means]
+        lines.append("| " + " | ".join([*mean, *[""] * (len(head) - len(mean))]) + " |")
     return [*lines, ""]
 
 
@@ -120,6 +148,7 @@ def main():
             result["runs"] = [run for run in result["runs"] if run not in of_net]
             result["load"].append(os.getloadavg()[0])
             result["runs"] += run_net(net, threads, contenders, args)
+            result.setdefault("least", {})[f"{net} {threads}"] = least_times(net, threads, contenders, args.timeout)
             with open(args.out, "w", encoding="utf-8") as file:
                 json.dump(result, file, indent=1)
     lines = [line for mode in MODES for line in table_lines(*mode, result, contenders)]

@@ -123,7 +123,7 @@ struct OpDef {
   // the meta of input 0 is that of the operand. `takes_program`: whether this is possible for the operand's meta.
   void (*run_program)(const void* attrs, const KernelArgs& args, const kernels::FusedProgram& program) = nullptr;
   bool (*takes_program)(const void* attrs, const Meta& operand) = nullptr;
-  // The bytes of KernelArgs::scratch for `run` and `run_program` with these metas and this slice.
+  // The bytes of KernelArgs::scratch for `run`, `accumulate` and `run_program` with these metas and this slice.
   std::size_t (*scratch)(const void* attrs, std::span<const Meta> in, std::span<const Meta> out,
                          const OutputSlice& slice) = nullptr;
   std::vector<Expr> (*grad)(const Expr& y, std::span<const Expr> dy) = nullptr;  // null: see no_gradient

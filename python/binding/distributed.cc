@@ -35,18 +35,18 @@
 namespace syncline::python {
 namespace {
 
-struct Wires {
+struct Communicators {
   std::unique_ptr<comm::Communicator> job;
   std::vector<std::unique_ptr<comm::Communicator>> groups;  // of subsets of the ranks, in the order of creation
 };
 
 // Constructed before join() registers its exit handler, so it is destroyed after the handler has run.
-Wires& wires() {
-  static Wires all;
+Communicators& communicators() {
+  static Communicators all;
   return all;
 }
 
-std::unique_ptr<comm::Communicator>& communicator() { return wires().job; }
+std::unique_ptr<comm::Communicator>& communicator() { return communicators().job; }
 
 comm::Communicator& joined() {
   if (!communicator())
@@ -57,7 +57,7 @@ comm::Communicator& joined() {
 using Seconds = std::chrono::duration<double>;
 
 void disconnect() {
-  while (!wires().groups.empty()) wires().groups.pop_back();
+  while (!communicators().groups.empty()) communicators().groups.pop_back();
   communicator().reset();
 }
 
@@ -146,8 +146,8 @@ void before_fork() {
 void after_fork_in_child() {
   session_mutex().unlock();
   Session::current().undistribute();
-  for (auto& group : wires().groups) static_cast<void>(group.release());
-  wires().groups.clear();
+  for (auto& group : communicators().groups) static_cast<void>(group.release());
+  communicators().groups.clear();
   static_cast<void>(communicator().release());
 }
 
@@ -155,12 +155,12 @@ void after_fork_in_child() {
 
 comm::Communicator& communicator_of(int group) {
   comm::Communicator& all = joined();
-  return group == 0 ? all : *wires().groups.at(static_cast<std::size_t>(group) - 1);
+  return group == 0 ? all : *communicators().groups.at(static_cast<std::size_t>(group) - 1);
 }
 
 int make_group(std::span<const int> ranks) {
-  wires().groups.push_back(joined().group(ranks));
-  return static_cast<int>(wires().groups.size());
+  communicators().groups.push_back(joined().group(ranks));
+  return static_cast<int>(communicators().groups.size());
 }
 
 void bind_distributed(nb::module_& m) {

@@ -200,7 +200,7 @@ class Emitter {
     const std::size_t at = plan_.steps_.size() - 1, in = slots_.size(), out = in + task.reads.size();
     for (const Expr& value : task.reads) slot(locate(value));
     for (const Expr& value : task.writes) output_slot(locate(value), at);
-    epilogues_.push_back({at, in, out, slots_.size(), task.program});
+    epilogues_.push_back({at, in, out, slots_.size(), static_cast<std::size_t>(task.program)});
     const bool over = std::ranges::any_of(task.writes, [&](const Expr& e) { return locate(e) == locate(kernel); });
     profiler_.add_epilogue(program_of(task), (over ? 2.0 : 1.0) * static_cast<double>(local_.bytes(kernel)), step);
   }
@@ -317,10 +317,9 @@ class Emitter {
     add_step(std::move(step), task.reads, task.writes);
     add_scratch(task);
     profiler_.add("loop", last_step());
-    const std::int64_t groups = (lowered.iterations + lowered.iterations_together - 1) / lowered.iterations_together;
     for (std::size_t i = 0; i < task.products.size(); ++i) {
       const Expr& product = task.products[i];
-      profiler_.add_product(last_step(), values_.of(product), local_.metas(product.node().inputs), groups,
+      profiler_.add_product(last_step(), values_.of(product), local_.metas(product.node().inputs), lowered.groups(),
                             lowered.products[i]);
     }
   }
@@ -366,11 +365,13 @@ class Emitter {
     plan_.epilogues_.reserve(epilogues_.size());
     for (const auto& [i, in, out, end, program] : epilogues_) {
       Step& step = plan_.steps_[i];
-      step.args.epilogue = &plan_.epilogues_.emplace_back(plan_.fused_[static_cast<std::size_t>(program)],
-                                                          plan_.pointers_.data() + in, plan_.pointers_.data() + out);
+      step.args.epilogue = &plan_.epilogues_.emplace_back(plan_.fused_[program], plan_.pointers_.data() + in,
+                                                          plan_.pointers_.data() + out);
       step.writes_shared_from = std::min(step.writes_shared_from,
                                          schedule_.memory.first_shared_byte(std::span(slots_).subspan(out, end - out)));
     }
+    plan_.work_ = profiler_.work_of(plan_.steps_, plan_.loops_, local_);
+    if (!request_.draw_in_iteration) plan_.profile_ = profiler_.plan(request_.name, plan_.work_);
     plan_.tickets_.resize(plan_.transfers_.size());
     for (const Expr& root : schedule_.roots) plan_.keep_.push_back(root);
     plan_.add_variables(schedule_.nodes, request_.updates);
@@ -387,8 +388,7 @@ class Emitter {
   std::vector<Location> slots_;
   std::vector<std::pair<std::size_t, std::size_t>> first_slot_;  // per step: of operands, of outputs
   struct EpilogueSlots {
-    std::size_t step, in, out, end;
-    int program;
+    std::size_t step, in, out, end, program;
   };
   std::vector<EpilogueSlots> epilogues_;
   std::unordered_map<int, int> transfer_index_;

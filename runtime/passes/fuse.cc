@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kMostWaiting = 8;           // operands kept alive only until their program runs
 constexpr std::int64_t kLargeOperand = 64 << 10;  // bytes
 
-// The nodes that read each node's values, once for each read.
+// By node: the nodes that read its values. A node that reads one twice is listed twice.
 class Users {
  public:
   explicit Users(const std::vector<std::shared_ptr<const Node>>& nodes) {
@@ -21,7 +21,10 @@ class Users {
       for (const Expr& input : node->inputs) ++of_[input.node()].count;
     std::size_t reads = 0;
     for (const auto& node : nodes)
-      if (Range* range = of_.find(*node)) range->begin = std::exchange(reads, reads + std::exchange(range->count, 0));
+      if (Range* range = of_.find(*node)) {
+        range->begin = reads;
+        reads += std::exchange(range->count, 0);  // the next loop counts again
+      }
     users_.resize(reads);
     for (const auto& node : nodes)
       for (const Expr& input : node->inputs) {
@@ -135,32 +138,30 @@ class Fuser {
     const Node& node = task.nodes[0].node();
     const std::span<const Node* const> users = users_.of(node);
     if (!schedule_.request.fuse || users.empty()) return -1;
-    std::vector<int>& candidates = candidates_;
-    candidates.clear();
+    candidates_.clear();
     for (const Node* user : users) {
       const int* found = group_of_.find(*user);
       if (found == nullptr) return -1;
-      if (std::find(candidates.begin(), candidates.end(), *found) == candidates.end()) candidates.push_back(*found);
+      if (std::find(candidates_.begin(), candidates_.end(), *found) == candidates_.end()) candidates_.push_back(*found);
     }
     std::size_t members = 0;
-    std::vector<Expr>& operands = operands_;
-    operands.clear();
-    for (const Expr& read : task.reads) add_once(read, operands);
-    for (const int candidate : candidates) {
+    operands_.clear();
+    for (const Expr& read : task.reads) add_once(read, operands_);
+    for (const int candidate : candidates_) {
       const Group& g = groups_[static_cast<std::size_t>(candidate)];
-      if (g.space != space || g.guards != task.guards || (candidates.size() > 1 && !g.terminal)) return -1;
+      if (g.space != space || g.guards != task.guards || (candidates_.size() > 1 && !g.terminal)) return -1;
       if (g.reduces && (is_root_.contains(node) || reads_gathered(task, local_))) return -1;
       members += g.tasks.size();
       broadcast_operands += g.broadcast_operands;
       for (const Expr& operand : g.operands)
-        if (&operand.node() != &node) add_once(operand, operands);
+        if (&operand.node() != &node) add_once(operand, operands_);
     }
     if (members >= kMostNodes || broadcast_operands > kMostBroadcastOperands ||
-        members + 1 + operands.size() > kMostRegisters)
+        members + 1 + operands_.size() > kMostRegisters)
       return -1;
-    if (waiting(operands) > kMostWaiting) return -1;
-    for (std::size_t i = 1; i < candidates.size(); ++i) merge_groups(candidates[0], candidates[i]);
-    return candidates[0];
+    if (waiting(operands_) > kMostWaiting) return -1;
+    for (std::size_t i = 1; i < candidates_.size(); ++i) merge_groups(candidates_[0], candidates_[i]);
+    return candidates_[0];
   }
 
   // The number of large operands that a separate task computes for a single user. The limit keeps the terms of a long
@@ -216,7 +217,7 @@ class Fuser {
   const Users users_;
   ValueMap<int> group_of_;
   std::vector<Group> groups_;
-  std::vector<int> candidates_;  // of group_of_users, kept for their memory
+  std::vector<int> candidates_;  // these two: of group_of_users, here so that calls reuse their memory
   std::vector<Expr> operands_;
 };
 

@@ -90,7 +90,7 @@ void PartSum::run(const KernelArgs& args) {
     own.out = &out;
     own.in_meta = in_[p];
     own.scratch = scratch + op_scratch_at_;
-    own.slice = {};
+    own.slice = {};  // as for op_scratch: run and scratch must select the same algorithm
     op_.run(attrs_, own);
   };
   kernels::sum_parts(static_cast<std::int64_t>(parts()), compute,

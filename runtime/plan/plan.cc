@@ -210,6 +210,7 @@ void Plan::run(Session& session, std::span<const void* const> feeds, bool listen
     const Array& memory = s.next ? shared->next : s.variable->value();
     pointers_[s.slot] = const_cast<std::byte*>(memory.raw()) + s.offset;
   }
+  const ProfileSpan profiled(profile_, /*whole=*/true);
   try {
     run_steps(session, listens);
   } catch (...) {

@@ -47,7 +47,7 @@ struct Step {
   std::string label;               // for messages, timelines and plan inspection
   ProfileLine* profile = nullptr;  // counts its runs, unless null
   std::span<const StepValue> reads, writes;
-  std::byte* scratch_end = nullptr;  // has a ScratchGuard, unless null
+  std::byte* scratch_end = nullptr;  // where its ScratchGuard begins; null: no guard
 };
 
 // A fused step over operands gathered in place: it runs once per rank and reads that rank's elements in that rank's
@@ -104,6 +104,8 @@ class Plan {
   std::uint64_t fingerprint() const { return fingerprint_; }
   void set_fingerprint(std::uint64_t fingerprint);  // also sets those of loop bodies
   const std::vector<Step>& steps() const { return steps_; }
+  // What a run takes at least, for profiles (runtime/plan/step_profile.h).
+  const Work& work() const { return work_; }
   // One line per step: its label, shapes, and the reason for each transfer.
   std::string describe() const;
 
@@ -164,6 +166,8 @@ class Plan {
   bool leases_end_ = false;       // within a run (Schedule::leases_end)
   std::size_t first_write_ = 0;   // the first step that writes to a variable
   std::uint64_t fingerprint_ = 0;
+  Work work_;
+  ProfileLine* profile_ = nullptr;     // counts its runs, unless null; null in loops' bodies
   std::vector<RandomOp*> random_ops_;  // owned by nodes in keep_
 };
 
@@ -223,6 +227,7 @@ struct LoopStep {
   // Where an iteration writes residual i, and state i for the next iteration.
   void* memory_of_residual(const KernelArgs& args, std::size_t i, std::int64_t iteration) const;
   void* memory_of_state(const KernelArgs& args, std::size_t i, std::int64_t iteration) const;
+  std::int64_t groups() const { return (iterations + iterations_together - 1) / iterations_together; }
   // The lowest element in the iteration's group of `iterations_together` iterations.
   std::int64_t first_together(std::int64_t iteration) const;
   // Call after the last iteration of each group.

@@ -117,6 +117,17 @@ ProfileLine* Profile::line(std::string kind, std::string what, std::string layer
   return &line;
 }
 
+ProfileLine* Profile::plan(const std::string& name, const Work& work) {
+  const std::lock_guard hold(mutex_);
+  const std::string key = join_text("plan\n", name, '\n', work.flops, ' ', work.bytes);
+  if (const auto found = line_of_.find(key); found != line_of_.end()) return found->second;
+  if (plans_.size() >= kMostLines) return nullptr;
+  ProfileLine& plan = *(line_of_[key] = &plans_.emplace_back());
+  plan.kind = name;
+  plan.work = work;
+  return &plan;
+}
+
 ProfileLine& Profile::add_line(const std::string& key) {
   ProfileLine*& line = line_of_[key];
   if (line == nullptr) line = &lines_.emplace_back();
@@ -129,7 +140,7 @@ void Profile::write() {
   require_file(path);
   const std::string temporary = join_text(path, '.', getpid(), ".tmp");
   std::ofstream out(temporary, std::ios::binary);
-  out << nlohmann::ordered_json{{"format", 1},
+  out << nlohmann::ordered_json{{"format", 2},
                                 {"rank", rank_},
                                 {"ranks", ranks_},
                                 {"threads", thread_count()},
@@ -138,18 +149,18 @@ void Profile::write() {
                                 {"bytes_per_second", limits_.bytes}}
              .dump()
       << '\n';
-  for (const ProfileLine& line : lines_) {
+  const auto write_line = [&](nlohmann::ordered_json json, const ProfileLine& line) {
     const auto calls = static_cast<double>(line.calls);
-    if (calls == 0) continue;
-    const nlohmann::ordered_json json{{"kind", line.kind},
-                                      {"what", line.what},
-                                      {"layer", line.layer},
-                                      {"calls", line.calls.load()},
-                                      {"seconds", static_cast<double>(line.nanoseconds) * 1e-9},
-                                      {"flops", calls * line.work.flops},
-                                      {"bytes", calls * line.work.bytes}};
+    if (calls == 0) return;
+    json["calls"] = line.calls.load();
+    json["seconds"] = static_cast<double>(line.nanoseconds) * 1e-9;
+    json["flops"] = calls * line.work.flops;
+    json["bytes"] = calls * line.work.bytes;
     out << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
-  }
+  };
+  for (const ProfileLine& plan : plans_) write_line({{"plan", plan.kind}}, plan);
+  for (const ProfileLine& line : lines_)
+    write_line({{"kind", line.kind}, {"what", line.what}, {"layer", line.layer}}, line);
   out.close();
   if (!out || std::rename(temporary.c_str(), path.c_str()) != 0) {
     const int error = errno;
@@ -168,7 +179,7 @@ void ProfileSpan::end() {
   open_span = outer_;
   if (outer_ != nullptr) outer_->inside_ += elapsed;
   line_->calls.fetch_add(1, std::memory_order_relaxed);
-  line_->nanoseconds.fetch_add(elapsed - inside_, std::memory_order_relaxed);
+  line_->nanoseconds.fetch_add(whole_ ? elapsed : elapsed - inside_, std::memory_order_relaxed);
   if (outer_ == nullptr && process_writer != nullptr) process_writer->write_if_due(now);
 }
 

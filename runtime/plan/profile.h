@@ -31,7 +31,8 @@ struct ProfileLine {
 
 class Profile {
  public:
-  static constexpr std::size_t kMostLines = 10000;  // further steps have one line per kind, "other", without work
+  // Of steps, and of plans. Further steps have one line per kind, "other", without work; further plans have none.
+  static constexpr std::size_t kMostLines = 10000;
 
   // Null unless SYNCLINE_PROFILE is set. Also null if it names something other than a file; standard error says so.
   static Profile* of_process();
@@ -44,6 +45,8 @@ class Profile {
   void set_rank(int rank, int ranks);
   // The line that counts such steps; it lives as long as the profile.
   ProfileLine* line(std::string kind, std::string what, std::string layer, const Work& work);
+  // The line of the runs of plans of this name and work (of one run), with the time of all their steps.
+  ProfileLine* plan(const std::string& name, const Work& work);
   // Replaces the file. Throws IoError; a later call tries again. The process's profile writes itself every ten seconds
   // and at exit.
   void write();
@@ -55,14 +58,15 @@ class Profile {
   const std::string path_;  // absolute
   int rank_ = 0, ranks_ = 1;
   const MachineLimits limits_;
-  std::deque<ProfileLine> lines_;
+  std::deque<ProfileLine> plans_, lines_;
   std::unordered_map<std::string, ProfileLine*> line_of_;
 };
 
-// Adds its lifetime to a line, without the lifetimes of the spans inside it on the same thread. Null: does nothing.
+// Adds its lifetime to a line, without the lifetimes of the spans inside it on the same thread unless `whole`. Null:
+// does nothing.
 class ProfileSpan {
  public:
-  explicit ProfileSpan(ProfileLine* line) : line_(line) {
+  explicit ProfileSpan(ProfileLine* line, bool whole = false) : line_(line), whole_(whole) {
     if (line_ != nullptr) begin();
   }
   ~ProfileSpan() {
@@ -76,6 +80,7 @@ class ProfileSpan {
   void end();
 
   ProfileLine* const line_;
+  const bool whole_;
   ProfileSpan* outer_ = nullptr;
   std::int64_t begin_ = 0, inside_ = 0;
 };

@@ -1,6 +1,6 @@
-// ScratchGuard: bytes behind the scratch of a step that no kernel writes. Plans have them where verifies_plans()
-// (runtime/schedule/schedule.h): the scratch lies within the plan's arena, whose neighbours sanitizers cannot tell
-// apart.
+// ScratchGuard: finds kernels that write behind their scratch. A few bytes behind the scratch must keep their value
+// while the step runs. Plans have guards if verifies_plans() (runtime/schedule/schedule.h). Sanitizers do not see such
+// writes, because the scratch is a part of the plan's arena.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ class ScratchGuard {
  public:
   static constexpr std::size_t kBytes = 64;
 
-  // `end`: of the scratch, with kBytes behind it; or null, which is never checked.
+  // `end`: of the scratch, in front of kBytes of guard; null: no guard.
   explicit ScratchGuard(std::byte* end) : end_(end) {
     if (end_ != nullptr) std::fill_n(end_, kBytes, kUntouched);
   }

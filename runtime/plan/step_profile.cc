@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ops/graph/fill.h"
 #include "ops/graph/op.h"
 #include "runtime/placement/collectives.h"
 
@@ -64,6 +65,29 @@ void StepProfiler::add_product(const Step& loop, const StepValue& value, std::sp
   std::string layer = layer_of_step(step);
   if (layer.empty()) layer = layer_of_step(loop);
   product.profile = line(op.name, step, std::move(layer), work);
+}
+
+Work StepProfiler::work_of(std::span<const Step> steps, std::span<const LoopStep> loops, const LocalView& local) const {
+  Work work;
+  if (profile_ == nullptr) return work;
+  ValueSet seen;
+  const auto add = [&](const StepValue& value) {
+    const Expr& e = value.value;
+    if (e.is<Fill>() || !seen.insert(e)) return;
+    const bool once = e.op().leaf || value.assigned != nullptr;
+    work.bytes += (once ? 1 : 2) * static_cast<double>(local.bytes(e));
+  };
+  for (const Step& step : steps) {
+    if (step.profile != nullptr) work.flops += step.profile->work.flops;
+    std::ranges::for_each(step.reads, add);
+    std::ranges::for_each(step.writes, add);
+    if (step.kind != Step::kLoop) continue;
+    const LoopStep& loop = loops[static_cast<std::size_t>(step.index)];
+    work.flops += static_cast<double>(loop.iterations) * loop.body.work().flops;
+    for (const LoopStep::Product& product : loop.products)
+      if (product.profile != nullptr) work.flops += static_cast<double>(loop.groups()) * product.profile->work.flops;
+  }
+  return work;
 }
 
 // Goes through elementwise ops, views and transfers to the kernels before them.

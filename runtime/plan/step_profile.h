@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ops/graph/value_map.h"
+#include "runtime/placement/local.h"
 #include "runtime/plan/layers.h"
 #include "runtime/plan/plan.h"
 #include "runtime/plan/profile.h"
@@ -29,6 +30,12 @@ class StepProfiler {
   void add_program(std::string_view kind, const kernels::FusedProgram& program, Step& step) const;
   // To a kernel's step, which has its line. `bytes`: what the kernel writes and the program reads without memory.
   void add_epilogue(const kernels::FusedProgram& program, double bytes, Step& step) const;
+  // What a run of a plan takes at least: its steps' operations; the bytes of its feeds, variables and stored values,
+  // each read once, and written once if a step computes it. Nothing if the process has no profile.
+  Work work_of(std::span<const Step> steps, std::span<const LoopStep> loops, const LocalView& local) const;
+  ProfileLine* plan(const std::string& name, const Work& work) const {
+    return profile_ == nullptr ? nullptr : profile_->plan(name, work);
+  }
   // `value`, which `loop` adds up in so many groups of iterations. `operands`: the metas over all iterations.
   void add_product(const Step& loop, const StepValue& value, std::span<const Meta> operands, std::int64_t groups,
                    LoopStep::Product& product) const;

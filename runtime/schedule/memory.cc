@@ -66,6 +66,7 @@ void Memory::place() {
   std::vector<Lifetime> lives;
   for (const Buffer& buffer : buffers_) lives.push_back(buffer.kind == Buffer::kArena ? buffer.life : Lifetime{});
   arena_bytes_ = place_in_arena(lives);
+  // Keeps the requested bytes, at whose end a scratch has its guard; place_in_arena has rounded those of `lives`.
   for (std::size_t i = 0; i < lives.size(); ++i)
     if (buffers_[i].kind == Buffer::kArena) buffers_[i].life.offset = lives[i].offset;
 }

@@ -29,7 +29,7 @@ Uses::Uses(const Schedule& schedule) : local_(schedule.local()) {
       uses_[number_of(value)].available = t;
   }
   for (const Expr& root : schedule.roots) uses_[number_of(local_.resolve(root).base)].root = true;
-  // A counting sort: `reads` is in the order of tasks.
+  // A counting sort by value, which keeps the order of tasks. end[v] is where the readers of value v begin, then end.
   std::vector<std::size_t> end(uses_.size() + 1);
   for (const auto& [value, task] : reads) ++end[value + 1];
   std::partial_sum(end.begin(), end.end(), end.begin());

@@ -81,8 +81,8 @@ Job::Saves::Saves(JobOptions options)
     shards_ = std::make_unique<ShardSaves>(folder_, options_.communicator->rank(), options_.shards);
 }
 
-// After a failed step the all-reduce may still use the words, because the wire outlives this object: keeps them for the
-// life of the process.
+// After a failed step the all-reduce may still use the words, because the communicator outlives this object: keeps them
+// for the life of the process.
 Job::Saves::~Saves() {
   if (ticket_ != 0) {
     static std::mutex mutex;
@@ -350,11 +350,9 @@ void Job::Saves::save_after_failure(const Fit& fit, const std::exception& error)
     reason += join_text("; ", e.what());
   }
   if (file_.empty()) file_ = folder_.latest();
-  // After the death of a rank the job may restart: from the checkpoint or, if there is none, from the beginning.
-  const bool again = rank_is_missing(error);
-  if (again)
-    publish_status("saved", {}, counts_of_file().value_or(fit.counts()),
-                   reason);  // mpirun exits with the code of the dead rank
+  // After the death of a rank the job may restart: from the checkpoint or, if there is none, from the beginning. There
+  // is no exit code: mpirun exits with that of the dead rank.
+  if (rank_is_missing(error)) publish_status("saved", {}, counts_of_file().value_or(fit.counts()), reason);
   else publish_status("failed", exit_code_of(error), fit.counts(), reason);
 }
 

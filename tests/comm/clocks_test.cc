@@ -24,9 +24,9 @@ using namespace std::chrono_literals;
 TEST(Clocks, AreFoundWithinTheStatedError) {
   const std::vector<std::int64_t> ahead{0, 7'000'000'000'000'123, -42, -3'000'000'000};
   std::vector<ClockOffset> found(ahead.size());
-  spawn_ranks(4, [&](Communicator& wire) {
-    const auto r = static_cast<std::size_t>(wire.rank());
-    found[r] = measure_clock(wire, [&] { return timeline::now() + ahead[r]; });
+  spawn_ranks(4, [&](Communicator& communicator) {
+    const auto r = static_cast<std::size_t>(communicator.rank());
+    found[r] = measure_clock(communicator, [&] { return timeline::now() + ahead[r]; });
   });
   EXPECT_EQ(found[0].offset, 0);
   EXPECT_EQ(found[0].error, 0);
@@ -105,16 +105,17 @@ TEST_F(WaitStatsTest, NobodyIsBlamedWithoutKnowing) {
 TEST(AccountsOfThreads, HaveRowsOfTheirOwn) {
   const io::Scratch scratch;
   timeline::start(scratch.path("trace"), 0, 3);
-  spawn_ranks(3, [](Communicator& wire) {
+  spawn_ranks(3, [](Communicator& communicator) {
     std::vector<float> small(10), large(100'000);
     for (std::uint32_t i = 0; i < 10; ++i) {
       const auto sum = [&](std::vector<float>& data) {
         const Tag tag{.step = i, .names = remember_names("a test")};
-        return wire.all_reduce(tag, data.data(), static_cast<std::int64_t>(data.size()), DType::kFloat32, Reduce::kSum);
+        return communicator.all_reduce(tag, data.data(), static_cast<std::int64_t>(data.size()), DType::kFloat32,
+                                       Reduce::kSum);
       };
       const Ticket first = sum(small), second = sum(large);
-      wire.wait(first);
-      wire.wait(second);
+      communicator.wait(first);
+      communicator.wait(second);
     }
   });
   timeline::stop();

@@ -8,36 +8,36 @@ namespace syncline::comm {
 
 class Forwarding : public Communicator {
  public:
-  explicit Forwarding(Communicator& wire) : wire_(wire) {}
-  int rank() const override { return wire_.rank(); }
-  int size() const override { return wire_.size(); }
+  explicit Forwarding(Communicator& communicator) : communicator_(communicator) {}
+  int rank() const override { return communicator_.rank(); }
+  int size() const override { return communicator_.size(); }
   Ticket all_reduce(const Tag& tag, void* data, std::int64_t count, DType dtype, Reduce reduce) override {
-    return wire_.all_reduce(tag, data, count, dtype, reduce);
+    return communicator_.all_reduce(tag, data, count, dtype, reduce);
   }
   Ticket reduce_scatter(const Tag& tag, void* data, std::span<const std::int64_t> counts, DType dtype,
                         Reduce reduce) override {
-    return wire_.reduce_scatter(tag, data, counts, dtype, reduce);
+    return communicator_.reduce_scatter(tag, data, counts, dtype, reduce);
   }
   Ticket all_gather(const Tag& tag, const void* send, void* receive,
                     std::span<const std::int64_t> byte_counts) override {
-    return wire_.all_gather(tag, send, receive, byte_counts);
+    return communicator_.all_gather(tag, send, receive, byte_counts);
   }
   Ticket gather_on_nodes(const Tag& tag, void* data, std::span<const std::int64_t> byte_counts) override {
-    return wire_.gather_on_nodes(tag, data, byte_counts);
+    return communicator_.gather_on_nodes(tag, data, byte_counts);
   }
   Ticket broadcast(const Tag& tag, void* data, std::int64_t bytes, int root) override {
-    return wire_.broadcast(tag, data, bytes, root);
+    return communicator_.broadcast(tag, data, bytes, root);
   }
-  void wait(Ticket ticket) override { wire_.wait(ticket); }
-  bool done(Ticket ticket) const override { return wire_.done(ticket); }
-  std::byte* shared_memory(std::size_t bytes) override { return wire_.shared_memory(bytes); }
-  std::unique_ptr<Communicator> group(std::span<const int> ranks) override { return wire_.group(ranks); }
-  std::string describe() const override { return wire_.describe(); }
-  void post_note(std::uint64_t note) override { wire_.post_note(note); }
-  std::optional<std::uint64_t> take_note() override { return wire_.take_note(); }
+  void wait(Ticket ticket) override { communicator_.wait(ticket); }
+  bool done(Ticket ticket) const override { return communicator_.done(ticket); }
+  std::byte* shared_memory(std::size_t bytes) override { return communicator_.shared_memory(bytes); }
+  std::unique_ptr<Communicator> group(std::span<const int> ranks) override { return communicator_.group(ranks); }
+  std::string describe() const override { return communicator_.describe(); }
+  void post_note(std::uint64_t note) override { communicator_.post_note(note); }
+  std::optional<std::uint64_t> take_note() override { return communicator_.take_note(); }
 
  private:
-  Communicator& wire_;
+  Communicator& communicator_;
 };
 
 }  // namespace syncline::comm

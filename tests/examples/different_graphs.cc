@@ -45,17 +45,17 @@ void run(const std::string& how, bool odd) {
   odd ? call(f, 6) : call(g, 6);
 }
 
-int run_rank(const std::string& how, comm::Communicator& wire) {
+int run_rank(const std::string& how, comm::Communicator& communicator) {
   Session session(1);
   SessionScope scope(session);
-  session.distribute(make_data_parallel(wire));
+  session.distribute(make_data_parallel(communicator));
   try {
-    run(how, wire.rank() == wire.size() - 1);
+    run(how, communicator.rank() == communicator.size() - 1);
   } catch (const std::exception& error) {
-    std::printf("rank %d was told: %s\n", wire.rank(), error.what());
+    std::printf("rank %d was told: %s\n", communicator.rank(), error.what());
     std::fflush(stdout);
     std::this_thread::sleep_for(std::chrono::seconds(1));  // so that every rank prints before the job ends
-    wire.abort_job(kTold);
+    communicator.abort_job(kTold);
   }
   return 0;
 }
@@ -66,8 +66,8 @@ int run_rank(const std::string& how, comm::Communicator& wire) {
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
   try {
-    const auto wire = syncline::comm::make_communicator({.worker = {.wait_limit = std::chrono::seconds(5)}});
-    return syncline::run_rank(argv[1], *wire);
+    const auto communicator = syncline::comm::make_communicator({.worker = {.wait_limit = std::chrono::seconds(5)}});
+    return syncline::run_rank(argv[1], *communicator);
   } catch (const std::exception& error) {
     std::printf("error: %s\n", error.what());
     return 1;

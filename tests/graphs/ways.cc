@@ -237,13 +237,13 @@ std::string run_on_ranks(const Program& program, Base& base, bool open, int rank
   std::vector<int> node_of_rank;
   for (int r = 0; r < ranks && program.seed % 3 == 0; ++r) node_of_rank.push_back(r / 2);
   if (!node_of_rank.empty()) options.optimizer_state = OptimizerState::kSplit;
-  const auto run_rank = [&](comm::Communicator& wire) {
-    LaggingRank lagging(wire, program.seed);
+  const auto run_rank = [&](comm::Communicator& communicator) {
+    LaggingRank lagging(communicator, program.seed);
     Session session(3);
     const SessionScope scope(session);
-    session.distribute(make_data_parallel(ranks_pause(program, ranks, local) ? lagging : wire, options));
-    auto& own = got[static_cast<std::size_t>(wire.rank())];
-    own = run_function(program, open, feed_of(wire.rank()), skipped);
+    session.distribute(make_data_parallel(ranks_pause(program, ranks, local) ? lagging : communicator, options));
+    auto& own = got[static_cast<std::size_t>(communicator.rank())];
+    own = run_function(program, open, feed_of(communicator.rank()), skipped);
     for (const Outcome& outcome : own)
       if (!outcome.error.empty()) fail<Error>(outcome.error);  // so that the others do not wait
   };
@@ -281,11 +281,11 @@ std::string refuse_on_ranks(Program program, const Base& base, bool open, int ra
   if (refused == base.outcomes().end() || program.updates.empty()) return {};
   program.calls.resize(static_cast<std::size_t>(refused - base.outcomes().begin()) + 1);
   std::vector<Outcome> got(static_cast<std::size_t>(ranks));
-  comm::spawn_ranks(ranks, [&](comm::Communicator& wire) {
+  comm::spawn_ranks(ranks, [&](comm::Communicator& communicator) {
     Session session(3);
     const SessionScope scope(session);
-    session.distribute(make_data_parallel(wire));
-    got[static_cast<std::size_t>(wire.rank())] = run_function(program, open, feed).back();
+    session.distribute(make_data_parallel(communicator));
+    got[static_cast<std::size_t>(communicator.rank())] = run_function(program, open, feed).back();
   });
   for (const Outcome& outcome : got) {
     if (is_internal(outcome)) return join_text(ranks, " ranks, a refused call: throws ", outcome.error);

@@ -81,15 +81,15 @@ void train(const std::string& how, int rank) {
 }
 
 int run(const std::string& how) {
-  const auto wire = comm::make_communicator({.worker = {.wait_limit = 20s}});
+  const auto communicator = comm::make_communicator({.worker = {.wait_limit = 20s}});
   Session session(1);
   SessionScope scope(session);
-  if (wire->size() > 1) session.distribute(make_data_parallel(*wire));
+  if (communicator->size() > 1) session.distribute(make_data_parallel(*communicator));
   try {
-    train(how, wire->rank());
+    train(how, communicator->rank());
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "rank %d: %s\n", wire->rank(), error.what());
-    wire->abort_job(7);
+    std::fprintf(stderr, "rank %d: %s\n", communicator->rank(), error.what());
+    communicator->abort_job(7);
   }
   session.undistribute();
   return 0;

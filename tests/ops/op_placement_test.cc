@@ -168,15 +168,16 @@ void expect_same_on_ranks(const OpCase& row, const std::vector<Array>& values,
   }
   std::mutex mutex;
   std::string problems;
-  comm::spawn_ranks(size, [&](comm::Communicator& wire) {
+  comm::spawn_ranks(size, [&](comm::Communicator& communicator) {
     for (std::size_t i = 0; i < ways.size(); ++i) {
       Session session(3);
-      session.distribute(make_data_parallel(wire));
+      session.distribute(make_data_parallel(communicator));
       SessionScope scope(session);
       const std::string problem = difference(wanted[i], compute(row, values, ways[i]));
       std::lock_guard lock(mutex);
       if (!problem.empty())
-        problems += join_text("rank ", wire.rank(), " of ", size, ", operands", name_of(ways[i]), ": ", problem, "\n");
+        problems +=
+            join_text("rank ", communicator.rank(), " of ", size, ", operands", name_of(ways[i]), ": ", problem, "\n");
     }
   });
   EXPECT_EQ(problems, "");

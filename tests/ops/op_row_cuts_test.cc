@@ -142,18 +142,18 @@ std::string difference_on_ranks(const OpCase& row, const Cut& cut, const std::ve
   std::mutex mutex;
   std::string problems;
   set_thread_count(threads);
-  comm::spawn_ranks(3, [&](comm::Communicator& wire) {
+  comm::spawn_ranks(3, [&](comm::Communicator& communicator) {
     Session session(3);
-    session.distribute(make_data_parallel(wire, {.local_feeds = true}));
+    session.distribute(make_data_parallel(communicator, {.local_feeds = true}));
     SessionScope scope(session);
-    const auto r = static_cast<std::size_t>(wire.rank());
+    const auto r = static_cast<std::size_t>(communicator.rank());
     std::vector<Array> own;
     for (const Array& feed : feeds) own.push_back(feed.rows(cuts[r], cuts[r + 1]).copy());
     const Graph graph(row, cut);
     for (std::size_t i = 0; i < graph.roots.size(); ++i) {
       Function f(graph.fed, {graph.roots[i]});
       const Array got = f(own)[0].copy();
-      if (is_left_out(f.describe(own)) || wire.rank() != 0) continue;
+      if (is_left_out(f.describe(own)) || communicator.rank() != 0) continue;
       if (got.shape() == wanted[i].shape() && std::memcmp(got.raw(), wanted[i].raw(), got.bytes()) == 0) continue;
       const std::vector<double> x = tensor_of(got).values, y = tensor_of(wanted[i]).values;
       const auto at = std::mismatch(x.begin(), x.end(), y.begin(), y.end()).first - x.begin();
@@ -169,13 +169,13 @@ std::string difference_on_ranks(const OpCase& row, const Cut& cut, const std::ve
 std::vector<Array> computed_by_parts(const OpCase& row, const Cut& cut, int ranks) {
   const std::vector<Array> feeds = cut.feeds();
   std::vector<Array> results;
-  comm::spawn_ranks(ranks, [&](comm::Communicator& wire) {
+  comm::spawn_ranks(ranks, [&](comm::Communicator& communicator) {
     Session session(3);
-    session.distribute(make_data_parallel(wire, {.by_rows_from = 64, .parts = 8}));
+    session.distribute(make_data_parallel(communicator, {.by_rows_from = 64, .parts = 8}));
     SessionScope scope(session);
     const Graph graph(row, cut);
     std::vector<Array> own = Function(graph.fed, graph.roots)(feeds);
-    if (wire.rank() != 0) return;
+    if (communicator.rank() != 0) return;
     for (const Array& result : own) results.push_back(result.copy());
   });
   return results;

@@ -52,9 +52,9 @@ TEST(Rows, UpdateTouchesOnlyItsRows) {
 TEST(Rows, RanksExchangeRowsNotTables) {
   std::vector<Array> tables(2);
   std::mutex mutex;
-  comm::spawn_ranks(2, [&](comm::Communicator& wire) {
+  comm::spawn_ranks(2, [&](comm::Communicator& communicator) {
     Session session(1);
-    session.distribute(make_data_parallel(wire));
+    session.distribute(make_data_parallel(communicator));
     SessionScope scope(session);
     Embedding e;
     const std::string plan = e.step.describe(std::vector<Array>{e.feed});
@@ -62,7 +62,7 @@ TEST(Rows, RanksExchangeRowsNotTables) {
     std::lock_guard lock(mutex);
     EXPECT_FALSE(contains(plan, join_text("all_reduce float32(", kRows))) << plan;
     EXPECT_TRUE(contains(plan, "all_gather")) << plan;
-    tables[static_cast<std::size_t>(wire.rank())] = get_value(e.table);
+    tables[static_cast<std::size_t>(communicator.rank())] = get_value(e.table);
   });
   const auto a = tables[0].values<float>(), b = tables[1].values<float>();
   EXPECT_TRUE(std::equal(a.begin(), a.end(), b.begin()));
@@ -76,9 +76,9 @@ TEST(Rows, RanksSumSmallTables) {
   const auto gradient_on = [&](int ranks, std::string& plan) {
     Array result;
     std::mutex mutex;
-    comm::spawn_ranks(ranks, [&](comm::Communicator& wire) {
+    comm::spawn_ranks(ranks, [&](comm::Communicator& communicator) {
       Session session(1);
-      session.distribute(make_data_parallel(wire));
+      session.distribute(make_data_parallel(communicator));
       SessionScope scope(session);
       const Variable w = variable(table);
       const Expr index = placeholder({.shape = {kUnknown}, .dtype = DType::kInt32});

@@ -69,5 +69,15 @@ TEST(Work, OfProducts) {
   expect_work(y, "conv", 2.0 * 2304 * 36, kFloat * (2 * 110 * 4 + 9 * 64 + 2304));
 }
 
+// 4 x 9 tiles of 4 x 4 outputs: 36 products instead of 144, and the transforms.
+TEST(Work, OfWinogradsConvolution) {
+  const Expr y = conv2d(floats({4, 14, 14, 64}), floats({3, 3, 64, 128}), {.data_format = "channels_last"});
+  const std::vector<Meta> in{y.input(0).meta(), y.input(1).meta()};
+  const Work work = y.op().work(y.node().attrs.get(), in, y.node().outputs);
+  const double products = 2.0 * 36 * 4 * 9 * 64 * 128;
+  EXPECT_GT(work.flops, products);
+  EXPECT_LT(work.flops, 1.2 * products);
+}
+
 }  // namespace
 }  // namespace syncline

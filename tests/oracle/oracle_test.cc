@@ -61,19 +61,19 @@ TEST_P(Oracle, InstructionSets) {
 }
 
 // Runs the cases on one rank. Stops after an error that names a rank, because the ranks may be at different calls then.
-void compute_on(comm::Communicator& wire, const std::vector<OracleCase>& rows, std::string& problems) {
+void compute_on(comm::Communicator& communicator, const std::vector<OracleCase>& rows, std::string& problems) {
   static std::mutex mutex;
   for (const OracleCase& row : rows) {
     if (!row.ranks) continue;
     for (const Operands& way : ways_of(row)) {
       Session session(3);
-      session.distribute(make_data_parallel(wire));
+      session.distribute(make_data_parallel(communicator));
       SessionScope scope(session);
       const std::string problem = problem_of(row, way, true);
       if (problem.empty()) continue;
       std::lock_guard lock(mutex);
-      problems += join_text("rank ", wire.rank(), " of ", wire.size(), ", case ", row.name, " ", row.args.dump(),
-                            ", operands", name_of(way), ": ", problem, "\n");
+      problems += join_text("rank ", communicator.rank(), " of ", communicator.size(), ", case ", row.name, " ",
+                            row.args.dump(), ", operands", name_of(way), ": ", problem, "\n");
       if (problem.find("rank") != std::string::npos) return;
     }
   }
@@ -82,7 +82,7 @@ void compute_on(comm::Communicator& wire, const std::vector<OracleCase>& rows, s
 std::string problems_on(int size, const std::string& function) {
   const std::vector<OracleCase> rows = oracle_cases(function);
   std::string problems;
-  comm::spawn_ranks(size, [&](comm::Communicator& wire) { compute_on(wire, rows, problems); });
+  comm::spawn_ranks(size, [&](comm::Communicator& communicator) { compute_on(communicator, rows, problems); });
   return problems;
 }
 

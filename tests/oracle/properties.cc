@@ -99,8 +99,9 @@ std::string placement_of_case(const OracleCase& row, const std::vector<bool>& ba
     if ((batch[i] || i == first) && has_rows(row.inputs[i], rows)) leaves[graph.values[i]] = Placement::split(0);
   RowShares shares;
   for (std::int64_t r = 0; r <= kRanks; ++r) shares.begin.push_back(rows * r / kRanks);
-  const auto wire = comm::make_local_communicators(1);
-  const PlacedGraph placed = make_data_parallel(*wire[0])->place(concretize(graph.outputs, {}), leaves, shares);
+  const auto communicators = comm::make_local_communicators(1);
+  const PlacedGraph placed =
+      make_data_parallel(*communicators[0])->place(concretize(graph.outputs, {}), leaves, shares);
   bool split = false, reduced = false, gathered = false;
   std::vector<Expr> roots;
   for (const Expr& root : placed.roots) roots.push_back(without_collective(root, split, reduced));

@@ -92,11 +92,11 @@ TEST(Accumulation, IsALargerBatch) {
 
 // The number of collectives that `call` starts: tickets count up by one.
 template <class F>
-std::uint64_t collectives_of(comm::Communicator& wire, F&& call) {
+std::uint64_t collectives_of(comm::Communicator& communicator, F&& call) {
   const auto take_ticket = [&] {
     std::int32_t nothing = 0;
-    const comm::Ticket ticket = wire.all_reduce({}, &nothing, 1, DType::kInt32, comm::Reduce::kMax);
-    wire.wait(ticket);
+    const comm::Ticket ticket = communicator.all_reduce({}, &nothing, 1, DType::kInt32, comm::Reduce::kMax);
+    communicator.wait(ticket);
     return ticket;
   };
   const comm::Ticket before = take_ticket();
@@ -105,13 +105,13 @@ std::uint64_t collectives_of(comm::Communicator& wire, F&& call) {
 }
 
 TEST(Accumulation, NothingMovesBeforeTheUpdate) {
-  on_ranks(2, [](comm::Communicator& wire) {
+  on_ranks(2, [](comm::Communicator& communicator) {
     const Model m;
     Function train({m.words, m.targets}, {}, accumulate(adam(m.loss, m.variables), 3).updates);
     for (std::uint64_t batch = 0; batch < 3; ++batch) train(batch_of(batch));  // also compares the variables
     // Each call has one barrier, because one rank alone may reject a word of its rows (runtime/passes/commit.cc).
     for (std::uint64_t batch = 3; batch < 9; ++batch)
-      EXPECT_EQ(collectives_of(wire, [&] { train(batch_of(batch)); }), batch % 3 == 2 ? 2 : 1) << batch;
+      EXPECT_EQ(collectives_of(communicator, [&] { train(batch_of(batch)); }), batch % 3 == 2 ? 2 : 1) << batch;
   });
 }
 
@@ -120,7 +120,7 @@ std::string accumulating_plan(DataParallelOptions options, bool normalized = fal
   std::string plan;
   on_ranks(
       2,
-      [&](comm::Communicator& wire) {
+      [&](comm::Communicator& communicator) {
         Expr x = placeholder({.shape = {kUnknown, 16}});
         const std::vector<Expr> feeds{x};
         const Expr scale = constant(random_doubles({16}, 5).cast(DType::kFloat32));
@@ -134,7 +134,7 @@ std::string accumulating_plan(DataParallelOptions options, bool normalized = fal
         const Expr loss = mean(square(x));
         Function f(feeds, {loss}, accumulate(adam(loss, variables), 4).updates);
         const std::string own = f.describe(std::vector<Array>{Array(DType::kFloat32, {8, 16})});
-        if (wire.rank() == 0) plan = own;
+        if (communicator.rank() == 0) plan = own;
       },
       options);
   return plan;
@@ -202,7 +202,7 @@ TEST(Accumulation, OldValuesLastAsLongAsTheyAreRead) {
 // The state is saved between two updates on 3 ranks and resumed on 2.
 TEST(Accumulation, ResumesFromItsState) {
   std::vector<Array> saved, wanted, resumed;
-  const auto train = [&](comm::Communicator& wire, bool resume) {
+  const auto train = [&](comm::Communicator& communicator, bool resume) {
     const Model m;
     const AccumulatingOptimizer optimizer = accumulate(make_sgd(m.loss, m.variables), 3);
     Function step({m.words, m.targets}, {}, optimizer.updates);
@@ -215,13 +215,13 @@ TEST(Accumulation, ResumesFromItsState) {
       if (batch >= 4 || !resume) step(batch_of(batch));
       if (batch != 3 || resume) continue;
       const std::vector<Array> now = batch_get_value(all);  // collective
-      if (wire.rank() == 0) saved = now;
+      if (communicator.rank() == 0) saved = now;
     }
     const std::vector<Array> now = m.values();
-    if (wire.rank() == 0) (resume ? resumed : wanted) = now;
+    if (communicator.rank() == 0) (resume ? resumed : wanted) = now;
   };
-  on_ranks(3, [&](comm::Communicator& wire) { train(wire, false); });
-  on_ranks(2, [&](comm::Communicator& wire) { train(wire, true); });
+  on_ranks(3, [&](comm::Communicator& communicator) { train(communicator, false); });
+  on_ranks(2, [&](comm::Communicator& communicator) { train(communicator, true); });
   ASSERT_EQ(resumed.size(), wanted.size());
   for (std::size_t i = 0; i < wanted.size(); ++i) expect_near(resumed[i], wanted[i], 1e-12);
 }

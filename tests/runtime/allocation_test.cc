@@ -90,10 +90,10 @@ TEST_F(AllocationTest, TwoShapesInTurn) {
 
 // Counts the plans, the transfers and the wire of two ranks.
 void expect_no_allocations_on_ranks() {
-  comm::spawn_ranks(2, [](comm::Communicator& wire) {
+  comm::spawn_ranks(2, [](comm::Communicator& communicator) {
     Session session;
     SessionScope scope(session);
-    session.distribute(make_data_parallel(wire));
+    session.distribute(make_data_parallel(communicator));
     const Expr x = placeholder({.shape = {kUnknown, 6}});
     // One gradient is small; the other moves in a transfer of its own.
     const Variable w = random_normal_variable({6, 4}, 0, 0.1), wide = random_normal_variable({6, 5000}, 0, 0.1);
@@ -103,13 +103,13 @@ void expect_no_allocations_on_ranks() {
     const std::vector<Array> feeds{random_doubles({8, 6}, 1).cast(DType::kFloat32)};
     std::vector<Array> outputs{Array(DType::kFloat32, {}), Array(DType::kFloat32, {8, 4})};
     for (int i = 0; i < 3; ++i) train.run(feeds, outputs);
-    wire.barrier();
+    communicator.barrier();
     const std::int64_t before = allocations();
-    wire.barrier();
+    communicator.barrier();
     for (int i = 0; i < 20; ++i) train.run(feeds, outputs);
-    wire.barrier();
+    communicator.barrier();
     EXPECT_EQ(allocations(), before);
-    wire.barrier();
+    communicator.barrier();
   });
 }
 

@@ -45,9 +45,9 @@ struct Step {
 
 std::string plan_of(const Network& network) {
   std::string plan;
-  on_ranks(2, [&](comm::Communicator& wire) {
+  on_ranks(2, [&](comm::Communicator& communicator) {
     const std::string own = Step(network).run->describe(std::vector<Array>{floats({24, kWidth}, 9)});
-    if (wire.rank() == 0) plan = own;
+    if (communicator.rank() == 0) plan = own;
   });
   return plan;
 }

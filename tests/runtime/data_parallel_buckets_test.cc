@@ -29,8 +29,8 @@ constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 using Ready = std::vector<std::pair<DType, std::int64_t>>;
 
 std::vector<int> buckets_of(const Ready& ready, DataParallelOptions options = {}) {
-  const auto wire = comm::make_single_communicator();
-  const auto strategy = make_data_parallel(*wire, options);
+  const auto communicator = comm::make_single_communicator();
+  const auto strategy = make_data_parallel(*communicator, options);
   const auto first = strategy->bucket(ready);
   EXPECT_EQ(strategy->bucket(ready), first);  // pure
   return first;
@@ -77,11 +77,11 @@ std::string training_plan(int n, std::int64_t width, DataParallelOptions options
   std::string plan;
   on_ranks(
       2,
-      [&](comm::Communicator& wire) {
+      [&](comm::Communicator& communicator) {
         const Layers l = make_layers(n, width);
         Function f(l.feeds, {l.loss}, adam(l.loss, l.variables).updates);
         const std::string own = f.describe(std::vector<Array>{Array(DType::kFloat32, {rows, width})});
-        if (wire.rank() == 0) plan = own;
+        if (communicator.rank() == 0) plan = own;
       },
       options);
   return plan;
@@ -124,7 +124,7 @@ TEST(Buckets, VariablesAreWrittenBehindTheLastTransfer) {
 TEST(Buckets, AreFilledInTheOrderOfTheBackwardPass) {
   std::string plan;
   on_ranks(2,
-           [&](comm::Communicator& wire) {
+           [&](comm::Communicator& communicator) {
              Expr x = placeholder({.shape = {kUnknown, 2}});
              const std::vector<Expr> feeds{x};
              std::vector<Variable> variables;
@@ -134,7 +134,7 @@ TEST(Buckets, AreFilledInTheOrderOfTheBackwardPass) {
              }
              Function f(feeds, {}, adam(mean(square(x)), variables).updates);
              const std::string own = f.describe(std::vector<Array>{Array(DType::kFloat32, {8, 2})});
-             if (wire.rank() == 0) plan = own;
+             if (communicator.rank() == 0) plan = own;
            },
            {.first_bucket = 1, .later_buckets = 1});
   int at = 0;
@@ -203,14 +203,14 @@ TEST(Buckets, DoNotDependOnTheBatch) {
 TEST(Buckets, AnEmbeddingsGradientCrossesTheWireAsRows) {
   constexpr std::int64_t kRows = 1000, kWidth = 4;
   std::string plan;
-  on_ranks(2, [&](comm::Communicator& wire) {
+  on_ranks(2, [&](comm::Communicator& communicator) {
     const Expr words = placeholder({.shape = {kUnknown}, .dtype = DType::kInt32});
     const Variable table = variable(Array(DType::kFloat32, {kRows, kWidth}), {.name = "embedding"});
     const Expr loss = sum(square(gather(table, words) + 1.0));
     const std::vector<Variable> variables{table};
     Function f({words}, {loss}, sgd(loss, variables).updates);
     const std::string own = f.describe(std::vector<Array>{random_ints({6}, kRows, 1)});
-    if (wire.rank() == 0) plan = own;
+    if (communicator.rank() == 0) plan = own;
   });
   EXPECT_EQ(count_lines(plan, "all_gather"), 2) << plan;  // rows and indices
   EXPECT_EQ(count_lines(plan, "all_reduce"), 1) << plan;  // the loss
@@ -273,7 +273,7 @@ TEST(Buckets, OfSeveralDtypesAndNoElements) {
 // The error frees buffers as it leaves the program's scopes, so transfers on these buffers must end first.
 TEST(Buckets, AreFinishedBeforeAnErrorOfThisRankIsThrown) {
   std::atomic<bool> other_came = false;
-  on_ranks(2, [&](comm::Communicator& wire) {
+  on_ranks(2, [&](comm::Communicator& communicator) {
     const Expr x = placeholder({.shape = {2, 3}, .dtype = DType::kFloat64});
     const Expr words = placeholder({.shape = {2}, .dtype = DType::kInt32});
     const Expr total = sum(x, {0}), rows = gather(variable(random_doubles({4, 2}, 1)), words);
@@ -281,7 +281,7 @@ TEST(Buckets, AreFinishedBeforeAnErrorOfThisRankIsThrown) {
     const Array batch = random_doubles({2, 3}, 2);
     f({batch, Array::from<std::int32_t>({2}, {0, 1})});
     const Array second_is_wrong = Array::from<std::int32_t>({2}, {0, 9});
-    if (wire.rank() == 0) {
+    if (communicator.rank() == 0) {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
       other_came = true;
       EXPECT_THROW(f({batch, second_is_wrong}), CommError);  // the other rank has left before the rows are gathered
@@ -293,7 +293,7 @@ TEST(Buckets, AreFinishedBeforeAnErrorOfThisRankIsThrown) {
 }
 
 TEST(Buckets, AnotherStrategyMakesOtherPlans) {
-  on_ranks(2, [](comm::Communicator& wire) {
+  on_ranks(2, [](comm::Communicator& communicator) {
     const Expr x = placeholder({.shape = {kUnknown, 3}, .dtype = DType::kFloat64});
     const Variable a = variable(random_doubles({3, 4}, 1)), b = variable(random_doubles({4, 2}, 2));
     const Expr loss = mean(square(dot(tanh(dot(x, a)), b)));
@@ -302,7 +302,7 @@ TEST(Buckets, AnotherStrategyMakesOtherPlans) {
     EXPECT_EQ(count_lines(f.describe(feeds), "bucket of"), 1);
     // The allocator often gives the new strategy the address of the old one.
     Session::current().undistribute();
-    Session::current().distribute(make_data_parallel(wire, {.first_bucket = 1, .later_buckets = 1}));
+    Session::current().distribute(make_data_parallel(communicator, {.first_bucket = 1, .later_buckets = 1}));
     EXPECT_EQ(count_lines(f.describe(feeds), "bucket of"), 2);
   });
 }

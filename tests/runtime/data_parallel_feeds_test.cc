@@ -86,12 +86,13 @@ void expect_local_rows(const std::vector<std::int64_t>& counts) {
   std::vector<Array> wanted;
   on_one_process([&] { wanted = train_on([](const Array& batch) { return batch; }); });
   on_ranks(static_cast<int>(counts.size()),
-           [&](comm::Communicator& wire) {
-             const auto got = train_on([&](const Array& batch) { return own_rows(batch, counts, wire.rank()); });
+           [&](comm::Communicator& communicator) {
+             const auto got =
+                 train_on([&](const Array& batch) { return own_rows(batch, counts, communicator.rank()); });
              ASSERT_EQ(got.size(), wanted.size());
              for (std::size_t i = 0; i < got.size(); ++i)
                expect_near(got[i], wanted[i], 1e-12,
-                           join_text("rank ", wire.rank(), " of ", counts.size(), " output ", i));
+                           join_text("rank ", communicator.rank(), " of ", counts.size(), " output ", i));
            },
            {.local_feeds = true});
 }
@@ -148,12 +149,12 @@ TEST(LocalFeeds, AnEpochOfRanksWithDifferentData) {
     std::vector<Array> wanted;
     on_one_process([&] { wanted = train(joined, most); });
     on_ranks(static_cast<int>(ranks),
-             [&](comm::Communicator& wire) {
-               const std::int64_t own = batches[static_cast<std::size_t>(wire.rank())];
-               EXPECT_EQ(comm::agree_steps(wire, own, comm::Reduce::kMin), least);
-               const std::int64_t steps = comm::agree_steps(wire, own, comm::Reduce::kMax);
+             [&](comm::Communicator& communicator) {
+               const std::int64_t own = batches[static_cast<std::size_t>(communicator.rank())];
+               EXPECT_EQ(comm::agree_steps(communicator, own, comm::Reduce::kMin), least);
+               const std::int64_t steps = comm::agree_steps(communicator, own, comm::Reduce::kMax);
                ASSERT_EQ(steps, most);
-               const auto got = train([&](std::int64_t step) { return part(wire.rank(), step); }, steps);
+               const auto got = train([&](std::int64_t step) { return part(communicator.rank(), step); }, steps);
                for (std::size_t i = 0; i < got.size(); ++i) expect_near(got[i], wanted[i], 1e-12);
              },
              {.local_feeds = true});
@@ -161,10 +162,10 @@ TEST(LocalFeeds, AnEpochOfRanksWithDifferentData) {
 }
 
 TEST(LocalFeeds, StepsAreRefusedIfTheyCannotBeRight) {
-  on_ranks(1, [](comm::Communicator& wire) {
-    EXPECT_EQ(message_of<ValueError>([&] { comm::agree_steps(wire, -1, comm::Reduce::kMin); }),
+  on_ranks(1, [](comm::Communicator& communicator) {
+    EXPECT_EQ(message_of<ValueError>([&] { comm::agree_steps(communicator, -1, comm::Reduce::kMin); }),
               "agree_steps: the number of steps is -1; give 0 or more");
-    message_of<ValueError>([&] { comm::agree_steps(wire, 1, comm::Reduce::kSum); });
+    message_of<ValueError>([&] { comm::agree_steps(communicator, 1, comm::Reduce::kSum); });
   });
 }
 
@@ -181,12 +182,12 @@ TEST(LocalFeeds, NoRankHasRows) {
 
 TEST(LocalFeeds, SharesThatChangeFromStepToStep) {
   on_ranks(2,
-           [](comm::Communicator& wire) {
+           [](comm::Communicator& communicator) {
              const Expr x = input({kUnknown, 1});
              Function f({x}, {x, sum(x)});
              for (const std::int64_t first : {1, 3, 0, 1, 4, 3}) {
                const Array batch = random_doubles({4, 1}, static_cast<std::uint64_t>(first));
-               const auto out = f({own_rows(batch, {first, 4 - first}, wire.rank())});
+               const auto out = f({own_rows(batch, {first, 4 - first}, communicator.rank())});
                expect_near(out[0], batch, 0);
                double total = 0;
                for (const double v : numbers(batch)) total += v;
@@ -199,13 +200,13 @@ TEST(LocalFeeds, SharesThatChangeFromStepToStep) {
 // One rank's feeds fit a plan that it has, the other rank's do not. Both must make a new plan.
 TEST(LocalFeeds, APlanIsUsedAgainByAllRanksOrNone) {
   on_ranks(2,
-           [](comm::Communicator& wire) {
+           [](comm::Communicator& communicator) {
              const Expr x = input({kUnknown, 2}), c = input({kUnknown, 2}, "c");
              Function f({x, c}, {sum(x), sum(c, {0})});
              const auto ones = [](std::int64_t rows) {
                return doubles(Shape{rows, 2}, std::vector<double>(2 * rows, 1));
              };
-             const auto first = wire.rank() == 0;
+             const auto first = communicator.rank() == 0;
              // x has 4 rows on rank 0 and 2 on rank 1. c is split if it has as many on each rank, otherwise replicated.
              expect_values(f({ones(first ? 4 : 2), ones(first ? 4 : 2)})[1], {6, 6});
              expect_values(f({ones(first ? 4 : 2), ones(2)})[1], {2, 2});

@@ -62,10 +62,10 @@ std::string plan_of(const Updates& updates, DataParallelOptions options, std::in
   std::string plan;
   on_ranks(
       2,
-      [&](comm::Communicator& wire) {
+      [&](comm::Communicator& communicator) {
         const Network n;
         const std::string own = Function({n.x, n.y}, {n.loss}, updates(n)).describe(batch_of(rows, 1));
-        if (wire.rank() == 0) plan = own;
+        if (communicator.rank() == 0) plan = own;
       },
       options);
   return plan;
@@ -155,7 +155,7 @@ TEST(ByRows, ARankWithoutRows) {
   options.local_feeds = true;
   on_ranks(
       3,
-      [&](comm::Communicator& wire) {
+      [&](comm::Communicator& communicator) {
         set_floatx(DType::kFloat64);
         const Network n;
         Function step({n.x, n.y}, {n.loss}, with_sgd(n), "train");
@@ -163,7 +163,8 @@ TEST(ByRows, ARankWithoutRows) {
         for (std::uint64_t i = 0; i < 3; ++i) {
           std::vector<Array> own;
           for (const Array& all : batch_of(6, i)) {
-            const std::int64_t row = all.shape()[1], first = begin[wire.rank()], last = begin[wire.rank() + 1];
+            const std::int64_t row = all.shape()[1], first = begin[communicator.rank()],
+                               last = begin[communicator.rank() + 1];
             own.push_back(Array(all.dtype(), {last - first, row}));
             std::copy_n(all.data<double>() + first * row, (last - first) * row, own.back().data<double>());
           }
@@ -202,9 +203,9 @@ TEST(ByRows, MemoryIsNotWrittenWhileOthersReadIt) {
     for (const int size : {2, 3})
       on_ranks(
           size,
-          [&](comm::Communicator& wire) {
+          [&](comm::Communicator& communicator) {
             const std::vector<Array> got = train_and_sum([&](int call) {
-              if ((call / 3) % size == wire.rank()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+              if ((call / 3) % size == communicator.rank()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
             });
             for (std::size_t i = 0; i < wanted.size(); ++i)
               expect_near(got[i], wanted[i], 1e-11, join_text("value ", i));
@@ -223,16 +224,16 @@ TEST(ByRows, TheSameBitsWithoutSharedMemory) {
   std::vector<Array> wanted;
   on_ranks(
       3,
-      [&](comm::Communicator& wire) {
+      [&](comm::Communicator& communicator) {
         const std::vector<Array> own = train(with_adam, {6, 5, 7});
-        if (wire.rank() == 0) wanted = own;
+        if (communicator.rank() == 0) wanted = own;
       },
       kByRows);
   comm::spawn_ranks(3, [&](comm::Communicator& shared) {
-    WithoutMemory wire(shared);
+    WithoutMemory communicator(shared);
     Session session(5);
     SessionScope scope(session);
-    session.distribute(make_data_parallel(wire, kByRows));
+    session.distribute(make_data_parallel(communicator, kByRows));
     const std::vector<Array> own = train(with_adam, {6, 5, 7});
     for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_TRUE(same_bits(own[i], wanted[i])) << i;
   });
@@ -247,15 +248,15 @@ TEST(ByRows, TheSameBitsInEveryLayout) {
          {std::vector<int>{0, 0, 0, 0}, {0, 0, 1, 1}, {0, 0, 0, 1}, {0, 1, 0, 1}, {0, 1, 2, 3}})
       on_ranks(
           4,
-          [&](comm::Communicator& wire) {
-            const std::int64_t more = options.local_feeds ? wire.rank() : 0;
+          [&](comm::Communicator& communicator) {
+            const std::int64_t more = options.local_feeds ? communicator.rank() : 0;
             const std::vector<Array> own =
                 train(with_adam, {6 + more, 5, 7 - more, options.local_feeds ? 2 * more : 4});
             static std::mutex mutex;
             const std::lock_guard lock(mutex);
             if (wanted.empty()) wanted = own;
             for (std::size_t i = 0; i < wanted.size(); ++i)
-              EXPECT_TRUE(same_bits(own[i], wanted[i])) << i << " on rank " << wire.rank();
+              EXPECT_TRUE(same_bits(own[i], wanted[i])) << i << " on rank " << communicator.rank();
           },
           options, 5, nodes);
   }
@@ -263,19 +264,19 @@ TEST(ByRows, TheSameBitsInEveryLayout) {
 
 // The outputs may be those of a whole test set.
 TEST(ByRows, OutputsTakeNoSharedMemory) {
-  on_ranks(2, [](comm::Communicator& wire) {
+  on_ranks(2, [](comm::Communicator& communicator) {
     const Expr x = placeholder({.shape = {kUnknown, 20000}, .dtype = DType::kFloat64});
     const std::vector<Array> feeds{random_doubles({4, 20000}, 1)};
     const std::vector<Array> got = Function({x}, {x * 2, permute_dimensions(x, {1, 0}) * 2}, {})(feeds);
     EXPECT_EQ(got[0].data<double>()[79999], 2 * feeds[0].data<double>()[79999]);
     EXPECT_EQ(got[1].data<double>()[79999], 2 * feeds[0].data<double>()[79999]);
-    EXPECT_EQ(wire.shared_memory_of(0), nullptr);
+    EXPECT_EQ(communicator.shared_memory_of(0), nullptr);
   });
 }
 
 TEST(Lease, EndsWithALaterTransfer) {
-  on_ranks(2, [](comm::Communicator& wire) {
-    const auto ranks = make_data_parallel(wire);
+  on_ranks(2, [](comm::Communicator& communicator) {
+    const auto ranks = make_data_parallel(communicator);
     Transfer sum;
     sum.count = 1;
     float value = 1;

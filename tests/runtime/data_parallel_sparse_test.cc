@@ -79,15 +79,15 @@ TEST(SparseOnRanks, LocalFeeds) {
   on_one_process([&] { wanted = train_on([](const SparseArray& a) { return a; }, [](const Array& a) { return a; }); });
   for (const std::vector<std::int64_t>& counts : {std::vector<std::int64_t>{4, 5}, {0, 9}, {3, 2, 4}, {1, 0, 8}}) {
     on_ranks(static_cast<int>(counts.size()),
-             [&](comm::Communicator& wire) {
+             [&](comm::Communicator& communicator) {
                std::int64_t begin = 0;
-               for (int r = 0; r < wire.rank(); ++r) begin += counts[static_cast<std::size_t>(r)];
-               const std::int64_t end = begin + counts[static_cast<std::size_t>(wire.rank())];
+               for (int r = 0; r < communicator.rank(); ++r) begin += counts[static_cast<std::size_t>(r)];
+               const std::int64_t end = begin + counts[static_cast<std::size_t>(communicator.rank())];
                const auto got = train_on([&](const SparseArray& a) { return a.slice_rows(begin, end); },
                                          [&](const Array& a) { return a.rows(begin, end).copy(); });
                ASSERT_EQ(got.size(), wanted.size());
                for (std::size_t i = 0; i < got.size(); ++i)
-                 expect_near(got[i], wanted[i], 1e-12, join_text("rank ", wire.rank(), ", output ", i));
+                 expect_near(got[i], wanted[i], 1e-12, join_text("rank ", communicator.rank(), ", output ", i));
              },
              {.local_feeds = true});
   }

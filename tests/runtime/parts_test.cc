@@ -95,14 +95,14 @@ std::vector<Array> trained(const std::vector<int>& nodes, std::int64_t accumulat
   std::vector<std::vector<Array>> values(nodes.size());
   on_ranks(
       ranks,
-      [&](comm::Communicator& wire) {
+      [&](comm::Communicator& communicator) {
         const Net net;
         const AccumulatingOptimizer optimizer =
             accumulate(adam(net.loss, net.variables, {.learning_rate = 0.01}), accumulated);
         std::vector<Update> updates = optimizer.updates;
         for (const Update& update : net.extra()) updates.push_back(update);
         Function train({net.x}, {net.loss}, updates, "train");
-        auto& own = values[static_cast<std::size_t>(wire.rank())];
+        auto& own = values[static_cast<std::size_t>(communicator.rank())];
         std::uint64_t step = 0;
         for (const std::int64_t rows : {64, 9, 64, 5, 2}) own.push_back(train({Net::feed(++step, rows)})[0].copy());
         for (const std::vector<Variable>* some : {&net.variables, &optimizer.weights, &optimizer.accumulated})
@@ -173,9 +173,9 @@ TEST(Parts, DecideBits) {
 TEST(Parts, OwnRowsMustBeThoseOfTheParts) {
   const auto sum_of = [](const std::vector<std::int64_t>& rows) {
     on_ranks(2,
-             [&](comm::Communicator& wire) {
+             [&](comm::Communicator& communicator) {
                const Expr x = placeholder({.shape = {kUnknown, 3}});
-               const Array own = batch({rows[static_cast<std::size_t>(wire.rank())], 3}, 1);
+               const Array own = batch({rows[static_cast<std::size_t>(communicator.rank())], 3}, 1);
                Function({x}, {sum(x)})({own});
              },
              {.local_feeds = true, .parts = 4});
@@ -211,7 +211,8 @@ TEST(Parts, AreSharedEvenly) {
 
 TEST(Parts, RefusesOtherNumbers) {
   const auto distribute = [](int ranks, int parts) {
-    comm::spawn_ranks(ranks, [&](comm::Communicator& wire) { make_data_parallel(wire, {.parts = parts}); });
+    comm::spawn_ranks(ranks,
+                      [&](comm::Communicator& communicator) { make_data_parallel(communicator, {.parts = parts}); });
   };
   for (const int wrong : {6, -1, 2048})
     expect_refused<ValueError>(
@@ -221,7 +222,7 @@ TEST(Parts, RefusesOtherNumbers) {
   distribute(3, 4);
   expect_refused<ValueError>(
       [] {
-        comm::spawn_ranks(2, [](comm::Communicator& wire) { make_data_parallel(wire, {.parts = 2}); },
+        comm::spawn_ranks(2, [](comm::Communicator& communicator) { make_data_parallel(communicator, {.parts = 2}); },
                           {.format = comm::WireFormat::kFloat16});
       },
       "there are 2 parts of a batch, but with NCCL or a 16-bit wire format sums depend on the ranks");
@@ -233,7 +234,7 @@ TEST(Parts, OtherOperationsHaveEqualBits) {
   const auto computed = [](int ranks) {
     std::vector<Array> results;
     on_ranks(ranks,
-             [&](comm::Communicator& wire) {
+             [&](comm::Communicator& communicator) {
                const Expr x = placeholder({.shape = {kUnknown, 40, 3}});
                const Variable w = drawn({3}, 1, "w");
                const Expr by_time = permute_dimensions(x, {1, 0, 2});
@@ -250,7 +251,7 @@ TEST(Parts, OtherOperationsHaveEqualBits) {
                                              min(zeros, {0}),
                                              gradients(sum(square(found)), std::vector<Variable>{query})[0]};
                std::vector<Array> own = Function({x}, roots)({batch({21, 40, 3}, 1)});
-               if (wire.rank() != 0) return;
+               if (communicator.rank() != 0) return;
                for (const Array& result : own) results.push_back(result.copy());
              },
              {.parts = kParts});

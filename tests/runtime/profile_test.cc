@@ -165,6 +165,25 @@ TEST(ProfileOfProcess, ReductionsOfOtherOperandsHaveLinesOfTheirOwn) {
 }
 
 // A rank alone may refuse an index of its rows. Last, because the ranks are threads and rename the process's file.
+TEST(ProfileOfProcess, APlanHasALineOfItsRuns) {
+  const Expr x = placeholder({.shape = {kUnknown, 50}, .dtype = DType::kFloat64});
+  const Variable w = variable(random_doubles({50, 20}, 1));
+  const Expr y = reverse(dot(x, w), {1});
+  Function f({x}, {dot(y, transpose(y))}, {}, "profiled plan");
+  for (int i = 0; i < 3; ++i) f({random_doubles({30, 50}, 2)});
+  Profile::of_process()->write();
+  for (const Json& line : lines_of(path_of_process())) {
+    if (!line.contains("plan") || line.at("plan") != "profiled plan") continue;
+    EXPECT_EQ(line.at("calls"), 3);
+    EXPECT_GT(line.at("seconds"), 0);
+    EXPECT_EQ(line.at("flops"), 3 * (2 * 30 * 50 * 20 + 2 * 30 * 20 * 30));
+    // Both products, the reversed rows and the transposed ones are written once and read once.
+    EXPECT_EQ(line.at("bytes"), 3 * 8 * (30 * 50 + 50 * 20 + 2 * (3 * 30 * 20 + 30 * 30)));
+    return;
+  }
+  FAIL() << "no line of the plan";
+}
+
 TEST(ProfileOfProcess, BarriersHaveLines) {
   testing::on_ranks(2, [](comm::Communicator&) {
     const std::vector<Variable> table{variable(random_doubles({3, 4}, 1), {.name = "table"})};

@@ -32,14 +32,14 @@ std::vector<Array> compute_graph(const std::vector<Array>& feeds, const Build& b
 
 }  // namespace
 
-void on_ranks(int size, const std::function<void(comm::Communicator& wire)>& body, DataParallelOptions options,
+void on_ranks(int size, const std::function<void(comm::Communicator& communicator)>& body, DataParallelOptions options,
               std::uint64_t seed, const std::vector<int>& node_of_rank) {
   comm::spawn_ranks(size,
-                    [&](comm::Communicator& wire) {
-                      Session session(seed + static_cast<std::uint64_t>(wire.rank()));
+                    [&](comm::Communicator& communicator) {
+                      Session session(seed + static_cast<std::uint64_t>(communicator.rank()));
                       SessionScope scope(session);
-                      session.distribute(make_data_parallel(wire, options));
-                      body(wire);
+                      session.distribute(make_data_parallel(communicator, options));
+                      body(communicator);
                     },
                     {.node_of_rank = node_of_rank});
 }
@@ -57,7 +57,8 @@ void expect_same_on_ranks(const std::function<std::vector<Array>()>& compute, do
   for (const int size : sizes) {
     std::vector<std::vector<Array>> got(static_cast<std::size_t>(size));
     on_ranks(
-        size, [&](comm::Communicator& wire) { got[static_cast<std::size_t>(wire.rank())] = compute(); }, options);
+        size, [&](comm::Communicator& communicator) { got[static_cast<std::size_t>(communicator.rank())] = compute(); },
+        options);
     for (int r = 0; r < size; ++r) {
       const auto& own = got[static_cast<std::size_t>(r)];
       ASSERT_EQ(own.size(), wanted.size());
@@ -81,10 +82,10 @@ void expect_same_value(const Array& feed, const std::function<Expr(const Expr&)>
 
 std::string plan_on_ranks(int size, const std::vector<Array>& feeds, const Build& build) {
   std::string plan;
-  on_ranks(size, [&](comm::Communicator& wire) {
+  on_ranks(size, [&](comm::Communicator& communicator) {
     const std::vector<Expr> x = placeholders_for(feeds);
     const std::string own = Function(x, build(x)).describe(feeds);
-    if (wire.rank() == 0) plan = own;
+    if (communicator.rank() == 0) plan = own;
   });
   return plan;
 }

@@ -19,8 +19,8 @@ inline constexpr std::int64_t kNever = std::int64_t{1} << 40;
 
 // Runs `body` on `size` ranks, with the rank's session current. Rank r's session is made with the seed `seed` + r,
 // which rank 0's must replace. `node_of_rank`: the number of each rank's node; empty: one node.
-void on_ranks(int size, const std::function<void(comm::Communicator& wire)>& body, DataParallelOptions options = {},
-              std::uint64_t seed = 5, const std::vector<int>& node_of_rank = {});
+void on_ranks(int size, const std::function<void(comm::Communicator& communicator)>& body,
+              DataParallelOptions options = {}, std::uint64_t seed = 5, const std::vector<int>& node_of_rank = {});
 // Runs `body` in a session without a strategy.
 void on_one_process(const std::function<void()>& body, std::uint64_t seed = 5);
 

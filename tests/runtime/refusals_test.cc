@@ -198,23 +198,23 @@ TEST_P(Refusals, ChangeNothingInOneProcess) {
 
 TEST_P(Refusals, OfOneRankChangeNothingOnAny) {
   std::array<std::string, 2> errors;
-  on_ranks(2, [&](comm::Communicator& wire) {
+  on_ranks(2, [&](comm::Communicator& communicator) {
     Program p = GetParam().second();
     p.f(p.good);
     const std::vector<Array> before = p.values();
     try {
       p.f(p.bad);
     } catch (const Error& error) {
-      errors[static_cast<std::size_t>(wire.rank())] = error.what();
+      errors[static_cast<std::size_t>(communicator.rank())] = error.what();
     }
-    EXPECT_TRUE(same(before, p.values())) << "rank " << wire.rank();
+    EXPECT_TRUE(same(before, p.values())) << "rank " << communicator.rank();
   });
   for (const std::string& error : errors) EXPECT_NE(error, "");
 }
 
 TEST(RefusalsOfRanks, ARankThatGoesOnIsInAnotherStep) {
   std::array<int, 2> told{};
-  on_ranks(2, [&](comm::Communicator& wire) {
+  on_ranks(2, [&](comm::Communicator& communicator) {
     Program p = picking();
     const std::vector<Array> before = p.values();
     try {
@@ -224,9 +224,9 @@ TEST(RefusalsOfRanks, ARankThatGoesOnIsInAnotherStep) {
         p.f(p.good);
       }
     } catch (const DisagreementError&) {
-      ++told[static_cast<std::size_t>(wire.rank())];
+      ++told[static_cast<std::size_t>(communicator.rank())];
     }
-    EXPECT_TRUE(same(before, p.values())) << "rank " << wire.rank();
+    EXPECT_TRUE(same(before, p.values())) << "rank " << communicator.rank();
   });
   EXPECT_EQ(told[0], 1);
   EXPECT_EQ(told[1], 1);
@@ -235,11 +235,11 @@ TEST(RefusalsOfRanks, ARankThatGoesOnIsInAnotherStep) {
 TEST(RefusalsOfRanks, MeetOnlyWhereNoTransferStandsBehind) {
   std::array<int, kPrograms.size()> barriers{};
   on_ranks(2,
-           [&](comm::Communicator& wire) {
+           [&](comm::Communicator& communicator) {
              for (std::size_t k = 0; k < kPrograms.size(); ++k) {
                Program p = kPrograms[k].second();
                const std::string plan = p.f.describe(p.good);
-               if (wire.rank() == 0) barriers[k] = count_lines(plan, "barrier");
+               if (communicator.rank() == 0) barriers[k] = count_lines(plan, "barrier");
              }
            },
            {.share_from = kNever});

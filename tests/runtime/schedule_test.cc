@@ -235,10 +235,10 @@ TEST(Verify, SharedVariablesAreReadAndWrittenBeforeTheBarrier) {
 
 TEST(Verify, RanksHaveTheSameTransfers) {
   std::atomic<int> found = 0;
-  on_ranks(2, [&](comm::Communicator& wire) {
+  on_ranks(2, [&](comm::Communicator& communicator) {
     const Case c;
     std::vector<Expr> values{dot(c.x, c.y), sum(c.x)};
-    if (wire.rank() == 1) std::swap(values[0], values[1]);
+    if (communicator.rank() == 1) std::swap(values[0], values[1]);
     std::vector<Expr> sums;
     for (const Expr& value : values) sums.push_back(apply<AllReduce>({value}));
     Schedule s = c.listed(sums);

@@ -76,11 +76,11 @@ inline std::vector<Array> trained(int ranks, const std::vector<int>& nodes, Data
   std::vector<std::vector<Array>> values(static_cast<std::size_t>(ranks));
   on_ranks(
       ranks,
-      [&](comm::Communicator& wire) {
+      [&](comm::Communicator& communicator) {
         const Network net;
         net.train_five_steps();
         EXPECT_EQ(net.kernel.state().shared() != nullptr, shared);
-        values[static_cast<std::size_t>(wire.rank())] = net.values();
+        values[static_cast<std::size_t>(communicator.rank())] = net.values();
       },
       options, 5, nodes);
   for (const auto& of_rank : values) expect_bits(of_rank, values[0], "a rank");
@@ -103,7 +103,7 @@ inline std::vector<Array> worked_with(DataParallelOptions options, const std::ve
   std::array<std::vector<Array>, 2> results;
   on_ranks(
       2,
-      [&](comm::Communicator& wire) {
+      [&](comm::Communicator& communicator) {
         const Network net;
         Function predict({net.x}, {net.out}, {}, "predict");
         Function decay({}, {sum(net.kernel)}, {update(net.kernel, net.kernel * 0.5)}, "decay");
@@ -139,7 +139,7 @@ inline std::vector<Array> worked_with(DataParallelOptions options, const std::ve
           look(net.values());
           look(train({batch(3)}));  // in one process
           look(net.values());
-          Session::current().distribute(make_data_parallel(wire, options));
+          Session::current().distribute(make_data_parallel(communicator, options));
           look(train({batch(4)}));
           {
             Session alone(7);
@@ -149,7 +149,7 @@ inline std::vector<Array> worked_with(DataParallelOptions options, const std::ve
           look(train({batch(5)}));
           look(net.values());
         }
-        results[static_cast<std::size_t>(wire.rank())] = std::move(seen);
+        results[static_cast<std::size_t>(communicator.rank())] = std::move(seen);
       },
       options, 5, nodes);
   expect_bits(results[1], results[0], "rank 1");

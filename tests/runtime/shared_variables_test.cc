@@ -28,11 +28,11 @@ TEST(SharedVariables, NeedNeighbours) {
 TEST(SharedVariables, LieOnceInTheMemoryOfANode) {
   std::vector<const std::byte*> at(4);
   on_ranks(4,
-           [&](comm::Communicator& wire) {
+           [&](comm::Communicator& communicator) {
              const Network net;
              net.train()({batch(1)});
-             at[static_cast<std::size_t>(wire.rank())] = net.kernel.state().value().raw();
-             wire.barrier();
+             at[static_cast<std::size_t>(communicator.rank())] = net.kernel.state().value().raw();
+             communicator.barrier();
            },
            kShares, 5, {0, 0, 0, 1});
   EXPECT_EQ(at[0], at[1]);
@@ -44,11 +44,11 @@ TEST(SharedVariables, OneRankReadsThemAlone) {
   std::vector<Array> first, wanted;
   on_ranks(
       3,
-      [&](comm::Communicator& wire) {
+      [&](comm::Communicator& communicator) {
         const Network net;
         Function train = net.train();
         train({batch(1)});
-        if (wire.rank() == 0) {
+        if (communicator.rank() == 0) {
           std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the others are in the next step
           first = net.values();
         }
@@ -56,10 +56,10 @@ TEST(SharedVariables, OneRankReadsThemAlone) {
       },
       kShares);
   on_ranks(3,
-           [&](comm::Communicator& wire) {
+           [&](comm::Communicator& communicator) {
              const Network net;
              net.train()({batch(1)});
-             if (wire.rank() == 0) wanted = net.values();
+             if (communicator.rank() == 0) wanted = net.values();
            },
            {.share_from = kNever});
   expect_bits(first, wanted, "rank 0");
@@ -73,13 +73,13 @@ TEST(SharedVariables, FunctionsAndPeopleReadAndSetThem) {
 TEST(SharedVariables, OldValuesAreReadBeforeTheyAreOverwritten) {
   on_ranks(
       3,
-      [&](comm::Communicator& wire) {
+      [&](comm::Communicator& communicator) {
         const Variable from = variable(random_doubles({64, 64}, 1)), to = zeros({64, 64}, {.dtype = DType::kFloat64});
         Function f({}, {}, {update(to, from), update(from, from * 0.5)});
         Array wanted = from.state().value().copy();
         for (int i = 0; i < 300; ++i) {
           f({});
-          ASSERT_TRUE(same_bits(get_value(to), wanted)) << "rank " << wire.rank() << ", step " << i;
+          ASSERT_TRUE(same_bits(get_value(to), wanted)) << "rank " << communicator.rank() << ", step " << i;
           for (std::int64_t k = 0; k < wanted.size(); ++k) wanted.data<double>()[k] *= 0.5;
         }
       },
@@ -89,13 +89,13 @@ TEST(SharedVariables, OldValuesAreReadBeforeTheyAreOverwritten) {
 // Rank 0 has written its rows when it fails: the step has no other transfer than its barrier.
 TEST(SharedVariables, AStepThatFailsChangesNothing) {
   Array before, after;
-  const auto run = [&](comm::Communicator& wire) {
+  const auto run = [&](comm::Communicator& communicator) {
     const Variable v = drawn({64, 4}, 1, "v");
     Function half({}, {}, {update(v, v * 0.5)}, "half");
     half({});
     half({});
     ASSERT_NE(v.state().shared(), nullptr);
-    if (wire.rank() == 1) fail<Error>("the rank leaves");
+    if (communicator.rank() == 1) fail<Error>("the rank leaves");
     before = get_value(v);
     EXPECT_THROW(half({}), StallError);
     after = get_value(v);
@@ -108,7 +108,7 @@ TEST(SharedVariables, AStepThatFailsChangesNothing) {
 // The memory of nodes with too little of it.
 class SmallNode : public comm::Forwarding {
  public:
-  explicit SmallNode(comm::Communicator& wire) : Forwarding(wire), place_(wire.node_place()) {}
+  explicit SmallNode(comm::Communicator& communicator) : Forwarding(communicator), place_(communicator.node_place()) {}
   comm::NodePlace node_place() const override { return place_; }
   comm::NodeBlock node_memory(std::size_t) override {
     ++asked;
@@ -122,8 +122,8 @@ class SmallNode : public comm::Forwarding {
 
 TEST(SharedVariables, WithTooLittleMemoryEachRankKeepsItsOwn) {
   std::vector<Array> own;
-  comm::spawn_ranks(2, [&](comm::Communicator& wire) {
-    SmallNode small(wire);
+  comm::spawn_ranks(2, [&](comm::Communicator& communicator) {
+    SmallNode small(communicator);
     Session session(5);
     const SessionScope scope(session);
     session.distribute(make_data_parallel(small, kShares));
@@ -132,7 +132,7 @@ TEST(SharedVariables, WithTooLittleMemoryEachRankKeepsItsOwn) {
     Function({}, {}, {update(net.scale, net.scale * 0.5)})({});
     EXPECT_EQ(net.kernel.state().shared(), nullptr);
     EXPECT_EQ(small.asked, 1);
-    if (wire.rank() == 0) own = batch_get_value(std::vector<Variable>{net.filters, net.kernel});
+    if (communicator.rank() == 0) own = batch_get_value(std::vector<Variable>{net.filters, net.kernel});
   });
   const std::vector<Array> shared = trained(2, {0, 0}, kShares, true);
   expect_bits(own, {shared[0], shared[1]}, "own");
@@ -141,7 +141,7 @@ TEST(SharedVariables, WithTooLittleMemoryEachRankKeepsItsOwn) {
 // Ranks that lag behind each other. `maps`: whether they map each other's memory of transfers.
 class CountedSums : public graphs::LaggingRank {
  public:
-  CountedSums(comm::Communicator& wire, bool maps) : LaggingRank(wire, 7, 4), maps_(maps) {}
+  CountedSums(comm::Communicator& communicator, bool maps) : LaggingRank(communicator, 7, 4), maps_(maps) {}
   comm::Ticket reduce_scatter(const comm::Tag& tag, void* data, std::span<const std::int64_t> counts, DType dtype,
                               comm::Reduce reduce) override {
     ++sums;
@@ -162,15 +162,15 @@ TEST(SharedVariables, TermsAreAddedWhereTheyLie) {
   for (const int ranks : {2, 3, 5})
     for (const bool maps : {true, false}) {
       std::vector<Array> values;
-      comm::spawn_ranks(ranks, [&](comm::Communicator& wire) {
-        CountedSums counted(wire, maps);
+      comm::spawn_ranks(ranks, [&](comm::Communicator& communicator) {
+        CountedSums counted(communicator, maps);
         Session session(5);
         const SessionScope scope(session);
         session.distribute(make_data_parallel(counted, kShares));
         const Network net;
         net.train_five_steps();
         EXPECT_EQ(counted.sums, maps ? 0 : 10);
-        if (wire.rank() == 0) values = net.values();
+        if (communicator.rank() == 0) values = net.values();
       });
       const DataParallelOptions own{.share_from = kNever};
       const std::vector<int> one_node(static_cast<std::size_t>(ranks), 0);
@@ -203,11 +203,11 @@ std::string training_plan(
   std::string text;
   on_ranks(
       static_cast<int>(nodes.size()),
-      [&](comm::Communicator& wire) {
+      [&](comm::Communicator& communicator) {
         const Network net;
         const std::vector<Array> feeds{batch(1)};
         const std::string plan = make(net).describe(feeds);
-        if (wire.rank() == 0) text = plan;
+        if (communicator.rank() == 0) text = plan;
       },
       options, 5, nodes);
   return text;
@@ -265,7 +265,7 @@ TEST(SharedVariables, AGradientMayBeANewValue) {
     std::vector<Array> values;
     on_ranks(
         2,
-        [&](comm::Communicator& wire) {
+        [&](comm::Communicator& communicator) {
           const Expr x = placeholder({.shape = {kUnknown, 32}});
           const Variable kernel = drawn({32, 300}, 1, "kernel");
           const Expr loss = mean(square(dot(x, kernel)));
@@ -273,7 +273,7 @@ TEST(SharedVariables, AGradientMayBeANewValue) {
           Function descend({x}, {}, {update(kernel, kernel - gradient)}), assign({x}, {}, {update(kernel, gradient)});
           for (Function* function : {&descend, &assign, &assign, &descend}) {
             (*function)({random_doubles({4, 32}, 3).cast(DType::kFloat32)});
-            if (wire.rank() == 0) values.push_back(get_value(kernel));
+            if (communicator.rank() == 0) values.push_back(get_value(kernel));
           }
           EXPECT_EQ(kernel.state().shared() != nullptr, options.share_from < kNever);
         },

@@ -22,7 +22,7 @@ TEST(SplitVariables, ANodeHasItsRanksRowsOfSlots) {
   std::size_t whole = 0;
   on_ranks(
       4,
-      [&](comm::Communicator& wire) {
+      [&](comm::Communicator& communicator) {
         const Network net;
         net.train()({batch(1)});
         std::size_t all = 0, here = 0;
@@ -34,8 +34,8 @@ TEST(SplitVariables, ANodeHasItsRanksRowsOfSlots) {
           here += v.state().value().bytes();
         }
         for (const Variable& v : net.variables) EXPECT_FALSE(v.state().is_split()) << v.name();
-        bytes[static_cast<std::size_t>(wire.rank())] = here;
-        if (wire.rank() == 0) whole = all;
+        bytes[static_cast<std::size_t>(communicator.rank())] = here;
+        if (communicator.rank() == 0) whole = all;
       },
       kSplits, 5, nodes);
   EXPECT_EQ(bytes[0], bytes[1]);
@@ -94,13 +94,13 @@ TEST(SplitVariables, AStepThatFailsChangesNothing) {
 TEST(SplitVariables, OneRankReadsHeldValuesAlone) {
   std::vector<Array> held, gathered;
   on_ranks(2,
-           [&](comm::Communicator& wire) {
+           [&](comm::Communicator& communicator) {
              const Network net;
              Function train = net.train();
              train({batch(1)});
              const std::vector<Array> values = net.values();
-             hold_values(net.all(), wire.rank() == 0);
-             if (wire.rank() == 0) {
+             hold_values(net.all(), communicator.rank() == 0);
+             if (communicator.rank() == 0) {
                held = net.values();
                gathered = values;
                release_values(net.all());
@@ -117,21 +117,21 @@ TEST(SplitVariables, TooLittleMemoryForTheirValuesOnOneRankIsAnErrorOnAll) {
   constexpr std::int64_t kElements = std::int64_t{25} << 20;  // 100 MiB: malloc keeps no such block for later
   constexpr std::size_t kRoom = std::size_t{250} << 20;
   on_ranks(2,
-           [&](comm::Communicator& wire) {
+           [&](comm::Communicator& communicator) {
              const std::vector<Variable> variables{zeros(Shape{kElements}), ones(Shape{kElements})};
              Function({}, {}, {update(variables[0], variables[0] + 1.0), update(variables[1], variables[1] + 2.0)})({});
              ASSERT_TRUE(variables[0].state().is_split() && variables[1].state().is_split());
-             const bool keep = wire.rank() == 0;
+             const bool keep = communicator.rank() == 0;
              hold_values(variables, keep);
              release_values(variables);
-             wire.barrier({.plan = 1});
+             communicator.barrier({.plan = 1});
              std::optional<io::MemoryLimit> limit;
              if (keep) limit.emplace().set(kRoom);
-             wire.barrier({.plan = 2});
+             communicator.barrier({.plan = 2});
              EXPECT_THROW(hold_values(variables, keep), std::bad_alloc);
-             wire.barrier({.plan = 3});
+             communicator.barrier({.plan = 3});
              limit.reset();
-             wire.barrier({.plan = 4});
+             communicator.barrier({.plan = 4});
              hold_values(variables, keep);
              if (keep) {
                EXPECT_EQ(get_value(variables[1]).data<float>()[kElements - 1], 3.f);

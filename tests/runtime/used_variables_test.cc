@@ -49,10 +49,10 @@ struct Network {
 std::vector<std::string> errors_of(int size, std::uint64_t every, const std::function<void(int, Network&)>& body) {
   std::vector<std::string> texts(static_cast<std::size_t>(size));
   on_ranks(size,
-           [&](comm::Communicator& wire) {
+           [&](comm::Communicator& communicator) {
              Network network;
-             texts[static_cast<std::size_t>(wire.rank())] =
-                 message_of<DisagreementError>([&] { body(wire.rank(), network); });
+             texts[static_cast<std::size_t>(communicator.rank())] =
+                 message_of<DisagreementError>([&] { body(communicator.rank(), network); });
            },
            {.check_steps = every});
   return texts;
@@ -155,10 +155,10 @@ TEST(UsedVariables, PartialVariablesMayDiffer) {
 
 TEST(UsedVariables, NeverIfNotWanted) {
   on_ranks(2,
-           [](comm::Communicator& wire) {
+           [](comm::Communicator& communicator) {
              Network network;
              network.run(1);
-             if (wire.rank() == 1) flip(network.kernel, 3, 1);
+             if (communicator.rank() == 1) flip(network.kernel, 3, 1);
              network.run(120);
            },
            {.check_steps = 0});

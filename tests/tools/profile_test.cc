@@ -42,6 +42,16 @@ TEST_F(ProfileTable, SumsByKind) {
             "    0.2000   20.0         7         -        -        -  wait\n");
 }
 
+TEST_F(ProfileTable, ShowsPlansBeforeTheirSteps) {
+  const Outcome outcome =
+      show(join_text(kHead, R"({"plan":"train","calls":10,"seconds":1.0,"flops":5e10,"bytes":1e9})", "\n", kLines));
+  ASSERT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_CONTAINS(outcome.output,
+                  "   seconds      runs   ms a run  least ms of limit  plan\n"
+                  "    1.0000        10    100.000    50.000     0.50  train\n\n");
+  EXPECT_CONTAINS(outcome.output, "    0.8000   80.0        15     52.50     2.50     0.75  dot\n");
+}
+
 TEST_F(ProfileTable, SumsByLayerAndByOperands) {
   const Outcome layers = show(join_text(kHead, kLines), "--by layer --top 2");
   EXPECT_EQ(layers.status, 0);

@@ -42,7 +42,7 @@ struct About {
 
 struct Profile {
   About about;
-  std::vector<Row> rows;  // the longest first
+  std::vector<Row> plans, rows;  // the longest first
   double seconds = 0;
 };
 
@@ -53,7 +53,8 @@ Row& row_named(const std::string& name, std::map<std::string, Row>& rows) {
 }
 
 About read_about(const std::string& path, const Json& line) {
-  if (line.at("format") != 1) fail<IoError>(path, ": has a format that this version does not know");
+  if (const Json& format = line.at("format"); format != 1 && format != 2)
+    fail<IoError>(path, ": has a format that this version does not know");
   About about{line.at("rank"),
               line.at("ranks"),
               line.at("threads"),
@@ -92,14 +93,19 @@ Profile read(const std::string& path, const std::string& by) {
         profile.about = read_about(path, line);
         continue;
       }
+      if (line.contains("plan")) {
+        add(profile.about, line, profile.plans.emplace_back(Row{.name = line.at("plan")}));
+        continue;
+      }
       const std::string name = line.at(by);
       add(profile.about, line, row_named(name.empty() ? "(no layer)" : name, rows));
     } catch (const Json::exception& error) {
       fail<IoError>(path, ": line ", number, " is not of a profile: ", error.what());
     }
   for (auto& [name, row] : rows) profile.rows.push_back(std::move(row));
-  std::stable_sort(profile.rows.begin(), profile.rows.end(),
-                   [](const Row& a, const Row& b) { return a.seconds > b.seconds; });
+  for (std::vector<Row>* longest : {&profile.plans, &profile.rows})
+    std::stable_sort(longest->begin(), longest->end(),
+                     [](const Row& a, const Row& b) { return a.seconds > b.seconds; });
   for (const Row& row : profile.rows) profile.seconds += row.seconds;
   return profile;
 }
@@ -108,11 +114,24 @@ std::string rate(double amount, double seconds) {
   return amount > 0 && seconds > 0 ? fmt::format("{:.2f}", amount / seconds * 1e-9) : "-";
 }
 
+std::string share(const Row& row) { return row.measured > 0 ? fmt::format("{:.2f}", row.least / row.measured) : "-"; }
+
+// Those that take a hundredth of the time.
+void print_plans(const std::vector<Row>& plans, double seconds) {
+  fmt::print("{:>10} {:>9} {:>10} {:>9} {:>8}  plan\n", "seconds", "runs", "ms a run", "least ms", "of limit");
+  for (const Row& plan : plans)
+    if (plan.seconds >= 0.01 * seconds)
+      fmt::print("{:>10.4f} {:>9.0f} {:>10.3f} {:>9.3f} {:>8}  {}\n", plan.seconds, plan.calls,
+                 1e3 * plan.seconds / plan.calls, 1e3 * plan.least / plan.calls, share(plan), plan.name);
+  fmt::print("\n");
+}
+
 void print(const Profile& profile, const Options& options) {
   const About& about = profile.about;
   fmt::print("rank {} of {}, {} threads, {}; limits {:.1f} Gflop/s and {:.1f} GB/s; {:.3f} s in steps\n", about.rank,
              about.ranks, about.threads, about.instruction_set, about.flops_per_second * 1e-9,
              about.bytes_per_second * 1e-9, profile.seconds);
+  if (!profile.plans.empty()) print_plans(profile.plans, profile.seconds);
   fmt::print("{:>10} {:>6} {:>9} {:>9} {:>8} {:>8}  {}\n", "seconds", "%", "calls", "Gflop/s", "GB/s", "of limit",
              options.by);
   const std::size_t count = options.top == 0 ? profile.rows.size() : std::min(options.top, profile.rows.size());
@@ -120,8 +139,7 @@ void print(const Profile& profile, const Options& options) {
     const Row& row = profile.rows[i];
     fmt::print("{:>10.4f} {:>6.1f} {:>9.0f} {:>9} {:>8} {:>8}  {}\n", row.seconds,
                profile.seconds > 0 ? 100 * row.seconds / profile.seconds : 0, row.calls, rate(row.flops, row.seconds),
-               rate(row.bytes, row.seconds), row.measured > 0 ? fmt::format("{:.2f}", row.least / row.measured) : "-",
-               row.name);
+               rate(row.bytes, row.seconds), share(row), row.name);
   }
   if (count < profile.rows.size()) fmt::print("{} more; --top 0 prints all\n", profile.rows.size() - count);
 }

@@ -12,7 +12,7 @@
 //   continues; a failure of the last save fails the training.
 // - All ranks handle a signal to one rank after the same step: a word that travels with each step's reductions carries
 //   the request to every rank. Asked to stop, the ranks save, wait for the write, and Fit::run returns kPaused.
-// - If a rank has died or the communicator has failed, the lowest living rank saves the last finished step.
+// - If a rank has died or the wire has failed, the lowest living rank saves the last finished step.
 // - `status.json` in the folder reports the training's progress (runtime/training/status.h).
 //
 // Ownership: communicator and requests outlive the job. Threads: it is a callback. Throws IoError, on every rank, if

@@ -1,8 +1,7 @@
 // Resuming: rank 0 reads the checkpoint and sends it to the other ranks, which need no access to its disk.
 //
-//     const auto found = find_checkpoint("run", communicator);   // before the graph is built: the seed is the
-//     checkpoint's
-//     ...                                                // the graph, the Fit
+//     const auto found = find_checkpoint("run", communicator);  // before the graph is built: sets the session's seed
+//     ...                                                       // the graph, the Fit
 //     if (found) found->resume(model, fit);
 //
 // Both calls are collective. An error on rank 0 is thrown on every rank, with the same text.

@@ -83,6 +83,19 @@ constexpr ConvLoops<T> kDense{&forward_scratch_bytes<T>,     &forward<T>,
 
 }  // namespace
 
+double forward_flops(const ConvGeometry& g) {
+  return !conv::direct::fits(g) && conv::winograd::forward_fits(g) ? conv::winograd::forward_flops(g) : conv::flops(g);
+}
+
+double grad_input_flops(const ConvGeometry& g) {
+  return conv::winograd::grad_input_fits(g) ? conv::winograd::grad_input_flops(g) : conv::flops(g);
+}
+
+double grad_kernel_flops(const ConvGeometry& g) {
+  return !conv::direct::fits(g) && conv::winograd::grad_kernel_fits(g) ? conv::winograd::forward_flops(g)
+                                                                       : conv::flops(g);
+}
+
 template <>
 const ConvLoops<float>& dense_conv<float>() {
   return kDense<float>;

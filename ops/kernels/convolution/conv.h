@@ -8,8 +8,9 @@
 // only on channel c of x.
 //
 // Kernels do not check arguments. The caller owns the scratch: 64-byte aligned, at least as large as the matching
-// ..._scratch_bytes returns (possibly 0), with no content between calls. Its size does not depend on the number of
-// threads. Kernels allocate nothing else. Thread-safe if outputs and scratch are not shared.
+// ..._scratch_bytes returns for the same geometry (possibly 0), with no content between calls. Its size does not depend
+// on the number of threads. Kernels allocate nothing else, but for a buffer of products a thread (product/gemm.h).
+// Thread-safe if outputs and scratch are not shared.
 //
 // Geometry alone selects the algorithm, the same on all ranks. Float images of up to 4 channels: a direct loop. Float
 // images without depth, for 3x3 kernels of stride 1 with at least 16 channels: Winograd's F(4x4, 3x3) (error about 1e-5
@@ -28,7 +29,7 @@ namespace syncline::kernels {
 
 struct ConvGeometry {
   std::int64_t batch = 1;
-  std::int64_t of_all_ranks = 0;  // images, if `batch` is a rank's share; they select the algorithm. 0: `batch`
+  std::int64_t of_all_ranks = 0;  // images, if `batch` is a rank's share. The larger of both selects the algorithm
   std::int64_t in_d = 1, in_h = 1, in_w = 1, in_c = 1;
   std::int64_t out_d = 1, out_h = 1, out_w = 1, out_c = 1;
   std::int64_t k_d = 1, k_h = 1, k_w = 1;
@@ -66,6 +67,11 @@ const ConvLoops<T>& dense_conv();
 // Requires in_c == out_c and images without depth.
 template <class T>
 const ConvLoops<T>& depthwise_conv();
+
+// The operations of the algorithms that dense_conv<float>() selects; Winograd's needs fewer than the plain one.
+double forward_flops(const ConvGeometry& g);
+double grad_input_flops(const ConvGeometry& g);
+double grad_kernel_flops(const ConvGeometry& g);
 
 template <>
 const ConvLoops<float>& dense_conv<float>();

@@ -1,5 +1,5 @@
 // Convolution as products with the matrix of patches. A row is an output pixel, a column is a tap. The matrix is built
-// at once if it is small, otherwise block by block. All blocks of y or dx are multiplied by one packed kernel.
+// at once, or one block of rows at a time (at_once, sums_at_once). The blocks of y and of dx share one packed kernel.
 #include <algorithm>
 #include <vector>
 
@@ -40,21 +40,21 @@ Index block_rows(const ConvGeometry& g, Index least = kMinBlockRows) {
   return std::clamp(rows, least, kMaxBlockRows) / kBlockRowsMultiple * kBlockRowsMultiple;
 }
 
-// Of dw, whose sums each block reads and writes again.
+// The rows of a block for dw. Each block reads and writes all sums, so a wide kernel has larger blocks.
 template <class T>
 Index rows_summed(const ConvGeometry& g) {
   return block_rows<T>(g, g.out_c >= kWideKernel ? 2 * kMinBlockRows : kMinBlockRows);
 }
 
-// Of y and dx: writing all patches to memory takes less time than packing a kernel with more columns than the matrix
-// has rows.
+// For y and dx. If the matrix is one block, or has fewer rows than the kernel has columns, packing the kernel takes
+// longer than writing all patches to memory.
 template <class T>
 bool at_once(const ConvGeometry& g) {
   return is_pointwise(g) ||
          (all_rows(g) <= std::max(block_rows<T>(g), g.out_c) && matrix_bytes<T>(g) <= kSmallMatrixBytes);
 }
 
-// Of dw.
+// For dw. With few rows in a block, reading and writing the sums takes longer than writing all patches to memory.
 template <class T>
 bool sums_at_once(const ConvGeometry& g) {
   return is_pointwise(g) ||

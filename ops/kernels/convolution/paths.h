@@ -94,6 +94,8 @@ void forward(const ConvGeometry& g, const float* x, const float* w, float* y, vo
 void grad_input(const ConvGeometry& g, const float* dy, const float* w, float* dx, void* scratch,
                 const Epilogue* epilogue);
 void grad_kernel(const ConvGeometry& g, const float* x, const float* dy, float* dw, void* scratch);
+double forward_flops(const ConvGeometry& g);
+double grad_input_flops(const ConvGeometry& g);
 }  // namespace winograd
 
 }  // namespace syncline::kernels::conv

@@ -1,6 +1,7 @@
 // Winograd's F(4x4, 3x3): 36 products give 16 outputs of a 3x3 kernel, instead of 144. The products of a block of tiles
-// are 36 matrix products, one per point of the transform.
+// are 36 matrix products, one per point of the transform. The gradient of the kernel: winograd_grad_kernel.cc.
 #include <algorithm>
+#include <cstdint>
 
 #include "ops/kernels/convolution/winograd_pass.h"
 #include "ops/kernels/copy/transpose_square.h"
@@ -45,7 +46,7 @@ void finish_tiles(const Tiling& output, Index begin, Index end, JoinedRanges& ep
   }
 }
 
-// The 36 planes of a transformed kernel: packed matrices, or in rows.
+// The 36 planes of a transformed kernel: packed matrices (packed_product.h), or row-major ones.
 struct Kernel {
   const float* planes;
   bool packed = true;
@@ -78,15 +79,15 @@ void convolve(const Pass& p, const Chunks& slots, const float* x, const Kernel& 
 }
 
 // The taps of some rows and columns of a kernel of in x out channels.
-class TapsBlock {
- public:
+struct TapsBlock {
   static constexpr Index kRows = 4 * kSquare, kColumns = kPanelColumns<float>;
+  static constexpr Index kTapFloats = kRows * kColumns + kLanePad;  // powers of two are slow (winograd_transforms.h)
 
   // Of a kernel as it is stored.
   static TapsBlock stored(const Pass& p, const float* w, Index row, Index column) {
     return {w + row * p.out + column, p.out, p.in * p.out};
   }
-  // Of a rotated kernel: those of tap t, row k and column c are w[8 - t][c][k]. Copies them to `room`.
+  // Of the rotated kernel, whose tap t at row k and column c is w[8 - t][c][k]. Copies the taps to `room`.
   static TapsBlock rotated(const Pass& p, const float* w, Index row, Index column, float* room) {
     const Index rows = std::min(kRows, p.in - row), columns = std::min(kColumns, p.out - column);
     for (Index tap = 0; tap < kTaps; ++tap)
@@ -101,13 +102,13 @@ class TapsBlock {
       }
     return {room, kColumns, kTapFloats};
   }
-  static constexpr Index kTapFloats = kRows * kColumns + kLanePad;  // no power of two
 
   const float* at;
   Index row_stride, tap_stride;
 };
 
-// Transforms the taps of a kernel of in x out channels, block by block: `block(row, column, room)` returns one.
+// Transforms a kernel of in x out channels to 36 packed planes, one block of taps at a time. `block(row, column, room)`
+// returns the TapsBlock that begins there; `room` is memory for it.
 template <class Block>
 void transform_taps(const Pass& p, float* planes, const Block& block) {
   constexpr Index kRows = TapsBlock::kRows, kColumns = TapsBlock::kColumns;
@@ -122,16 +123,24 @@ void transform_taps(const Pass& p, float* planes, const Block& block) {
         float* const to = planes + column * p.in + row * kColumns;
         kernels::winograd::transform_kernel(taps.at + (row - first) * taps.row_stride, taps.tap_stride, count, to,
                                             stride);
-        for (Index plane = 0; count < kColumns && plane < kPlanes; ++plane)
+        if (count == kColumns) continue;
+        for (Index plane = 0; plane < kPlanes; ++plane)  // zeros fill the last panel
           std::fill(to + plane * stride + count, to + plane * stride + kColumns, 0.0f);
       }
     }
   });
 }
 
-// Of a convolution: the kernel, then the slots' blocks.
+// The scratch of a convolution: the kernel's planes, then the slots' blocks.
 std::size_t scratch_bytes(const ConvGeometry& g, const Pass& p) {
-  return static_cast<std::size_t>((kPlanes * p.kernel_stride() + slots_of(g, p, 0).count * p.block_floats()) * kFloat);
+  return static_cast<std::size_t>((p.kernel_floats() + slots_of(g, p, 0).count * p.block_floats()) * kFloat);
+}
+
+// Products and transforms.
+double pass_flops(const Pass& p) {
+  constexpr double kInputTransform = 216, kOutputTransform = 140, kKernelTransform = 108;  // of one channel or pair
+  const auto tiles = static_cast<double>(p.tiles), in = static_cast<double>(p.in), out = static_cast<double>(p.out);
+  return tiles * (2 * kPlanes * in * out + kInputTransform * in + kOutputTransform * out) + kKernelTransform * in * out;
 }
 
 }  // namespace
@@ -145,17 +154,19 @@ std::size_t forward_scratch_bytes(const ConvGeometry& g) { return scratch_bytes(
 void forward(const ConvGeometry& g, const float* x, const float* w, float* y, void* scratch, const Epilogue* epilogue) {
   const Pass p = forward_pass(g);
   float* kernel = static_cast<float*>(scratch);
-  const bool packed = p.blocks() > 1;  // one block reads each plane once
+  const bool packed = p.blocks() > 1;  // packing does not pay for one block, which reads each plane once
   if (packed)
     transform_taps(p, kernel, [&](Index row, Index column, float*) { return TapsBlock::stored(p, w, row, column); });
   else
     parallel_for(p.in * p.out, 15.0, [&](Index begin, Index end) {
       kernels::winograd::transform_kernel(w + begin, p.in * p.out, end - begin, kernel + begin, p.kernel_stride());
     });
-  convolve(p, slots_of(g, p, 0), x, {kernel, packed}, y, kernel + kPlanes * p.kernel_stride(), epilogue);
+  convolve(p, slots_of(g, p, 0), x, {kernel, packed}, y, kernel + p.kernel_floats(), epilogue);
 }
 
 std::size_t grad_input_scratch_bytes(const ConvGeometry& g) { return scratch_bytes(g, grad_input_pass(g)); }
+double forward_flops(const ConvGeometry& g) { return pass_flops(forward_pass(g)); }
+double grad_input_flops(const ConvGeometry& g) { return pass_flops(grad_input_pass(g)); }
 
 void grad_input(const ConvGeometry& g, const float* dy, const float* w, float* dx, void* scratch,
                 const Epilogue* epilogue) {
@@ -163,7 +174,7 @@ void grad_input(const ConvGeometry& g, const float* dy, const float* w, float* d
   float* kernel = static_cast<float*>(scratch);
   transform_taps(p, kernel,
                  [&](Index row, Index column, float* room) { return TapsBlock::rotated(p, w, row, column, room); });
-  convolve(p, slots_of(g, p, 0), dy, {kernel}, dx, kernel + kPlanes * p.kernel_stride(), epilogue);
+  convolve(p, slots_of(g, p, 0), dy, {kernel}, dx, kernel + p.kernel_floats(), epilogue);
 }
 
 }  // namespace syncline::kernels::conv::winograd

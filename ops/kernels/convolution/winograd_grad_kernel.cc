@@ -19,7 +19,7 @@ void transform_sums(const Pass& p, const float* sums, float* taps) {
 }
 
 // True if a slot's partial sums of a kernel gradient would not stay in the second-level cache.
-bool is_wide(const Pass& p) { return kPlanes * p.sum_stride() * kFloat > kBlockBytes; }
+bool is_wide(const Pass& p) { return p.sum_floats() * kFloat > kBlockBytes; }
 
 // Blocks of a kernel's channels: as wide as possible, but enough for many cores.
 struct KernelBlocks {
@@ -63,9 +63,7 @@ struct Group {
   Index plane_floats() const { return kPlanes * (in_stride + out_stride); }
   // Of the slots' patches, and then of the sums.
   Index patch_floats() const { return tile_slots.count * patch; }
-  Index sum_floats(const Pass& p) const {
-    return by_blocks ? block_slots.count * blocks.floats() : kPlanes * p.sum_stride();
-  }
+  Index sum_floats(const Pass& p) const { return by_blocks ? block_slots.count * blocks.floats() : p.sum_floats(); }
   Index floats(const Pass& p) const { return plane_floats() + patch_floats() + sum_floats(p); }
 };
 
@@ -132,7 +130,7 @@ void wide_grad_kernel(const ConvGeometry& g, const Pass& p, const float* x, cons
 }
 
 // Of a slot's planes and gradient.
-Index slot_sum_floats(const Pass& p) { return kPlanes * p.sum_stride() + kTaps * p.in * p.out; }
+Index slot_sum_floats(const Pass& p) { return p.sum_floats() + kTaps * p.in * p.out; }
 
 // If there are blocks for four slots, a slot has at least two: a block costs little more than writing a slot's sums.
 Chunks grad_kernel_slots(const ConvGeometry& g, const Pass& p) {
@@ -146,10 +144,10 @@ Chunks grad_kernel_slots(const ConvGeometry& g, const Pass& p) {
 // sums back; then the slots' gradients are added. `memory`: of the slots.
 void narrow_grad_kernel(const Pass& p, const Chunks& slots, const float* x, const float* dy, float* dw, float* memory) {
   const Index size = p.in * p.out;
-  float* const gradients = memory + slots.count * (p.block_floats() + kPlanes * p.sum_stride());
+  float* const gradients = memory + slots.count * (p.block_floats() + p.sum_floats());
   parallel_chunks(slots, [&](Index slot, Index first, Index last) {
-    float* const sums = memory + slot * (p.block_floats() + kPlanes * p.sum_stride());
-    const Workspace work(p, sums + kPlanes * p.sum_stride());
+    float* const sums = memory + slot * (p.block_floats() + p.sum_floats());
+    const Workspace work(p, sums + p.sum_floats());
     for (Index begin = first * p.block; begin < std::min(last * p.block, p.tiles); begin += p.block) {
       const Index end = std::min(begin + p.block, p.tiles);
       kernels::winograd::transform_input(p.input, x, begin, end, work.input, work.patch);

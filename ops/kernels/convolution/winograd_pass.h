@@ -47,6 +47,8 @@ struct Pass {
   // Floats between the planes of a kernel, and of a kernel's gradient.
   Index kernel_stride() const { return packed_bytes<float>(in, out) / kFloat + kLanePad; }
   Index sum_stride() const { return round_up(in * out, kLanePad) + kLanePad; }
+  Index kernel_floats() const { return kPlanes * kernel_stride(); }
+  Index sum_floats() const { return kPlanes * sum_stride(); }
   Index block_floats() const { return kPlanes * (in_stride + out_stride + std::max(in_pitch, out_pitch)); }
   Index blocks() const { return (tiles + block - 1) / block; }
 };
@@ -55,7 +57,7 @@ inline Pass forward_pass(const ConvGeometry& g) {
   return {g.batch, g.in_h, g.in_w, g.in_c, g.out_h, g.out_w, g.out_c, g.pad_top, g.pad_left};
 }
 
-// The slots of the blocks. `extra_floats`: of a slot, besides its blocks.
+// The slots that share the blocks. `extra_floats`: of each slot, besides its Workspace.
 inline Chunks slots_of(const ConvGeometry& g, const Pass& pass, Index extra_floats) {
   return divide_into_slots(pass.blocks(), flops(g) / kFlopsSaved, (pass.block_floats() + extra_floats) * kFloat);
 }

@@ -23,12 +23,12 @@ struct InputTransform {  // B^T
   static HWY_INLINE void apply(D d, const V* in, V* out) {
     const V two = hn::Set(d, 2.0f), four = hn::Set(d, 4.0f), five = hn::Set(d, 5.0f);
     const V even = hn::NegMulAdd(four, in[2], in[4]), odd = hn::NegMulAdd(four, in[1], in[3]);
-    const V even2 = hn::Sub(in[4], in[2]), odd2 = hn::Mul(two, hn::Sub(in[3], in[1]));
+    const V even2 = hn::Sub(in[4], in[2]), odd2 = hn::Sub(in[3], in[1]);
     out[0] = hn::MulAdd(four, in[0], hn::NegMulAdd(five, in[2], in[4]));
     out[1] = hn::Add(even, odd);
     out[2] = hn::Sub(even, odd);
-    out[3] = hn::Add(even2, odd2);
-    out[4] = hn::Sub(even2, odd2);
+    out[3] = hn::MulAdd(two, odd2, even2);
+    out[4] = hn::NegMulAdd(two, odd2, even2);
     out[5] = hn::MulAdd(four, in[1], hn::NegMulAdd(five, in[3], in[5]));
   }
 };
@@ -52,12 +52,12 @@ struct GradientTransform {  // A
   static HWY_INLINE void apply(D d, const V* in, V* out) {
     const V even = hn::Add(in[0], in[2]), odd = hn::Add(in[1], in[3]);
     const V even2 = hn::MulAdd(hn::Set(d, 4.0f), in[2], in[0]);
-    const V odd2 = hn::Mul(hn::Set(d, 2.0f), hn::MulAdd(hn::Set(d, 4.0f), in[3], in[1]));
+    const V two = hn::Set(d, 2.0f), odd2 = hn::MulAdd(hn::Set(d, 4.0f), in[3], in[1]);
     out[0] = in[0];
     out[1] = hn::Add(even, odd);
     out[2] = hn::Sub(even, odd);
-    out[3] = hn::Add(even2, odd2);
-    out[4] = hn::Sub(even2, odd2);
+    out[3] = hn::MulAdd(two, odd2, even2);
+    out[4] = hn::NegMulAdd(two, odd2, even2);
     out[5] = in[3];
   }
 };

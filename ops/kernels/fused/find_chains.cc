@@ -39,8 +39,8 @@ class ChainFinder {
   // nodes. Returns the lengths of the chains, and sets the nodes' places.
   std::vector<int> run(ByNode<int>& place) const {
     const std::size_t nodes = spec_.nodes.size();
-    ByNode<int> before;              // its predecessor or -1
-    std::vector<int> length(nodes);  // of the chain up to a node, 0 if it goes on
+    ByNode<int> before;              // the node's predecessor in its chain, or -1
+    std::vector<int> length(nodes);  // of the chain up to the node; 0 if the chain goes on
     for (std::size_t i = 0; i < nodes; ++i) {
       before[i] = link_before(static_cast<int>(i), length);
       length[i] = before[i] < 0 ? 1 : 1 + std::exchange(length[static_cast<std::size_t>(before[i])], 0);
@@ -92,8 +92,8 @@ class ChainFinder {
 
   const FusedSpec& spec_;
   const std::vector<bool>& is_number_;
-  ByNode<int> readers_;                    // number of reading nodes
-  std::bitset<kFusedRegisters> has_mask_;  // a comparison that only a select reads, or that select
+  ByNode<int> readers_;                    // number of nodes that read the node
+  std::bitset<kFusedRegisters> has_mask_;  // the node is a comparison that only a select reads, or that select
 };
 
 }  // namespace

@@ -130,8 +130,7 @@ class Fuser {
   explicit Fuser(FusedSpec spec)
       : spec_(std::move(spec)),
         inputs_(static_cast<int>(spec_.inputs.size())),
-        nodes_(static_cast<int>(spec_.nodes.size())),
-        used_{} {
+        nodes_(static_cast<int>(spec_.nodes.size())) {
     SYNCLINE_CHECK(inputs_ + nodes_ <= kFusedRegisters);
     last_use_.fill(-1);
     p_.inputs.reserve(spec_.inputs.size());

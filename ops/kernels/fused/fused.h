@@ -97,7 +97,8 @@ inline constexpr int kFusedBlockBytes = 4096;  // of one buffer
 inline constexpr int kFusedRegisters = 96;
 inline constexpr std::size_t kMostReduced = 4;  // operands of reductions
 
-// The operands of an elementwise op, at most three: results of earlier ops (>= 0) or inputs (~index).
+// The operands of an elementwise op: results of earlier ops (>= 0) or inputs (~index). A fourth one throws
+// std::out_of_range.
 class FusedOperands {
  public:
   FusedOperands() = default;

@@ -55,8 +55,8 @@ HWY_INLINE Index even_part(Index length, Index most, Index multiple) {
   return ((length + parts - 1) / parts + multiple - 1) / multiple * multiple;
 }
 
-// The next part of B to pack, if the rows of B are stored. Processors prefetch packed panels by themselves. Its
-// prefetch is interleaved with the products.
+// The next part of B to pack, if the rows of B are stored. It is prefetched between the products. A packed B needs no
+// prefetch here: processors prefetch its panels by themselves.
 template <class T>
 struct NextPanel {
   const T* at;
@@ -179,9 +179,9 @@ HWY_ATTR void panel_times_rows(const BlockRows<T>& A, Index rows, Index depth, s
   }
 }
 
-// Multiplies all rows of A by one block of B. The first block of rows packs the panels; they are kept if more rows
-// follow. Packing does not pay for at most two tiles of rows, nor of A for at most two panels of columns: the tiles
-// read the operand in place.
+// Multiplies all rows of A by one block of B. Unless B is packed, the first block of rows packs the panels; they are
+// kept if more rows follow. Packing does not pay for at most two tiles of rows, nor of A for at most two panels of
+// columns: the tiles read the operand in place.
 template <class T>
 HWY_ATTR void block_product(const MatrixProduct<T>& x, Index p0, Index depth, Index j0, Index width, T* panels,
                             T* packed) {
@@ -336,15 +336,17 @@ HWY_EXPORT(vector_bytes);
 
 }  // namespace
 
+// The limit of instruction sets may change, so the dispatch decides. Not hwy::SupportedTargets(): it rereads the CPU
+// features on each call, which takes 20 us in a virtual machine, and every small product would make that call.
+bool has_vectors() { return HWY_DYNAMIC_DISPATCH(vector_bytes)() > 0; }
+bool has_wide_vectors() { return HWY_DYNAMIC_DISPATCH(vector_bytes)() == 64; }
+
 bool blocked_product_pays(std::int64_t m, std::int64_t n, std::int64_t k, bool wide_blas) {
-  // Without SIMD here, a BLAS is at least as fast. Do not use hwy::SupportedTargets(): it rereads the CPU features on
-  // each call, which takes 20 us in a virtual machine, and every small product would make that call.
-  const std::int64_t bytes = HWY_DYNAMIC_DISPATCH(vector_bytes)();  // the limit of instruction sets may change
-  if (bytes == 0) return false;
+  if (!has_vectors()) return false;
   // For smaller products, a BLAS with vectors of 512 bits is as fast as ours with such vectors, or faster: it has
   // kernels without packing. Otherwise the choice does not depend on the number of rows.
   constexpr std::int64_t kSmall = 1'000'000;
-  const bool both_are_wide = wide_blas && bytes == 64;
+  const bool both_are_wide = wide_blas && has_wide_vectors();
   return n >= 8 && k >= 16 && (!both_are_wide || m * n * k > kSmall);
 }
 
@@ -358,9 +360,6 @@ bool fits_parts(std::span<const std::int64_t> parts) {
 
 template bool fits_parts<float>(std::span<const std::int64_t>);
 template bool fits_parts<double>(std::span<const std::int64_t>);
-
-bool has_vectors() { return HWY_DYNAMIC_DISPATCH(vector_bytes)() > 0; }
-bool has_wide_vectors() { return HWY_DYNAMIC_DISPATCH(vector_bytes)() == 64; }
 
 template <class T>
 void blocked_product(const MatrixProduct<T>& product) {

@@ -1,6 +1,6 @@
 // Matrix products: C = op(A) op(B), or C += op(A) op(B), row-major, in blocks whose operands stay in the caches. Panels
-// of B are packed, and A if its columns are stored. With at most two tiles of rows, neither A nor a whole panel of B is
-// packed; with at most two panels of columns, A is not packed.
+// of B are packed, unless B is packed already, and A if its columns are stored. With at most two tiles of rows, neither
+// A nor a whole panel of B is packed; with at most two panels of columns, A is not packed.
 //
 // The caller owns the buffers, which must not overlap. The sum of an element runs over blocks of k in order,
 // independent of the other rows and columns. Runs on the calling thread. Thread-safe. The first product of a thread
@@ -36,7 +36,7 @@ struct MatrixProduct {
   // with the bits that it has alone. Empty: one part. See fits_parts.
   std::span<const std::int64_t> parts{};
   RowEpilogue then{};        // of whole rows: ldc == n
-  bool b_is_packed = false;  // B is op(B) in panels (packed_product.h), with all k rows; b and ldb do not count
+  bool b_is_packed = false;  // B has the panels of op(B) with all k rows (packed_product.h); b and ldb are ignored
 };
 
 // True if blocked_product supports these parts.

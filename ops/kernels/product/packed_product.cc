@@ -6,9 +6,8 @@
 #include "ops/kernels/product/blocked_product.h"
 
 namespace syncline::kernels {
-namespace {
+
 using Index = std::int64_t;
-}  // namespace
 
 template <class T>
 void pack_matrix(Trans b, Index k, Index n, const T* B, Index ldb, T* packed) {
@@ -19,11 +18,12 @@ void pack_matrix(Trans b, Index k, Index n, const T* B, Index ldb, T* packed) {
 
 template <class T>
 void packed_product_serial(Index m, Index n, Index k, const T* A, Index lda, const T* packed, T* C, Index ldc) {
+  if (m == 0 || n == 0) return;
   if (k == 0) {
     for (Index i = 0; i < m; ++i) std::fill_n(C + i * ldc, n, T(0));
     return;
   }
-  if (!has_vectors()) {
+  if (!has_vectors()) {  // each panel is a matrix of kPanelColumns columns
     for (Index j = 0; j < n; j += kPanelColumns<T>)
       gemm_serial(Trans::kNo, Trans::kNo, m, std::min(kPanelColumns<T>, n - j), k, T(1), A, lda, packed + j * k,
                   kPanelColumns<T>, T(0), C + j, ldc);

@@ -3,10 +3,10 @@
 // in every call, up to a third of the cost of a product of 48 rows.
 //
 // C = A B, row-major, where B is k x n. The caller owns the buffers, which must not overlap. Sums have the order of a
-// blocked product (blocked_product.h). Thread-safe; the first product of a thread allocates 2 MiB; nothing else throws.
+// blocked product (blocked_product.h); without vector instructions, that of gemm_serial. Thread-safe. The first product
+// of a thread allocates 2 MiB, which the thread keeps; nothing else throws.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "ops/kernels/product/gemm.h"

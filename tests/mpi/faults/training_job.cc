@@ -43,12 +43,12 @@ void flush_denormals() { _mm_setcsr(_mm_getcsr() | 0x8040); }
 void flush_denormals() {}
 #endif
 
-void train(const std::string& how, int steps, comm::Communicator& wire) {
+void train(const std::string& how, int steps, comm::Communicator& communicator) {
   Session session(5);
   SessionScope scope(session);
   // Each gradient has its own bucket.
-  session.distribute(make_data_parallel(wire, {.first_bucket = 1, .later_buckets = 1}));
-  const bool odd = wire.rank() == wire.size() - 1;
+  session.distribute(make_data_parallel(communicator, {.first_bucket = 1, .later_buckets = 1}));
+  const bool odd = communicator.rank() == communicator.size() - 1;
   if (how == "seed" && odd) session.set_seed(7);
   if (how == "rounding" && odd) std::fesetround(FE_UPWARD);
   if (how == "denormals" && odd) flush_denormals();
@@ -61,8 +61,8 @@ void train(const std::string& how, int steps, comm::Communicator& wire) {
   Function step({x}, {loss}, sgd(loss, variables, {.learning_rate = 0.05, .momentum = 0.5}).updates, "train");
   double last = 0;
   for (int i = 0; i < steps; ++i) last = step({values({kRows, kWidth}, i)})[0].item();
-  wire.barrier({.plan = comm::kEndOfProgram});
-  if (wire.rank() == 0) std::printf("done, loss %.3f\n", last);
+  communicator.barrier({.plan = comm::kEndOfProgram});
+  if (communicator.rank() == 0) std::printf("done, loss %.3f\n", last);
 }
 
 // A rank on an older processor.
@@ -78,7 +78,8 @@ int run(const std::string& how, int steps) {
     if (!settings.wait_limit) settings.wait_limit = 8;  // a busy machine may need some seconds to start
     return comm::options_for_threads(1, settings);
   };
-  return comm::run_job("training_job", options, [&](comm::Communicator& wire) { train(how, steps, wire); });
+  return comm::run_job("training_job", options,
+                       [&](comm::Communicator& communicator) { train(how, steps, communicator); });
 }
 
 }  // namespace

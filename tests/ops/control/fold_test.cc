@@ -220,9 +220,9 @@ TEST_F(Fold, RanksMapTheirRows) {
     EXPECT_LT(equal, 40) << "each row draws its own";
   }
   for (const int size : {2, 3}) {
-    comm::spawn_ranks(size, [&](comm::Communicator& wire) {
+    comm::spawn_ranks(size, [&](comm::Communicator& communicator) {
       Session session(3);
-      session.distribute(make_data_parallel(wire));
+      session.distribute(make_data_parallel(communicator));
       SessionScope scope(session);
       std::string plan;
       const auto results = mapped(&plan);

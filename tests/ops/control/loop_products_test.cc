@@ -142,9 +142,9 @@ void expect_same_over_ranks(int ranks, std::int64_t rows, std::int64_t time) {
     SessionScope scope(session);
     return second_step(rows, time);
   }();
-  comm::spawn_ranks(ranks, [&](comm::Communicator& wire) {
+  comm::spawn_ranks(ranks, [&](comm::Communicator& communicator) {
     Session session(3);
-    session.distribute(make_data_parallel(wire));
+    session.distribute(make_data_parallel(communicator));
     SessionScope scope(session);
     expect_near(second_step(rows, time), alone);
   });

@@ -128,9 +128,9 @@ TEST_F(PrintTensor, WritesOnlyOnTheTakenSideAndOnce) {
 TEST_F(PrintTensor, TheJobWritesTheGlobalValueOnce) {
   for (const int size : {2, 3}) {
     const std::string text = written([&] {
-      comm::spawn_ranks(size, [](comm::Communicator& wire) {
+      comm::spawn_ranks(size, [](comm::Communicator& communicator) {
         Session session(3);
-        session.distribute(make_data_parallel(wire));
+        session.distribute(make_data_parallel(communicator));
         SessionScope scope(session);
         const Expr x = placeholder({.shape = {kUnknown}, .dtype = DType::kFloat64});
         const Expr doubled = map_fn([](const Expr& e) { return print_tensor(e * 2.0); }, print_tensor(x, "x ="));

@@ -113,9 +113,9 @@ TEST(RnnPlan, WithoutAGradientThereIsNoTape) {
 
 TEST(RnnPlan, GradientsCrossTheWireOnceAndOutsideOfTheLoop) {
   for (const int size : {2, 3}) {
-    comm::spawn_ranks(size, [&](comm::Communicator& wire) {
+    comm::spawn_ranks(size, [&](comm::Communicator& communicator) {
       Session session(3);
-      session.distribute(make_data_parallel(wire));
+      session.distribute(make_data_parallel(communicator));
       SessionScope scope(session);
       const Network network;
       const Array feed = batch(5);
@@ -150,9 +150,9 @@ TEST(RnnPlan, RanksTrainWhatOneRankTrains) {
     }
     EXPECT_LT(alone[3].item(), alone[0].item());
     for (const int size : {1, 2, 3}) {
-      comm::spawn_ranks(size, [&](comm::Communicator& wire) {
+      comm::spawn_ranks(size, [&](comm::Communicator& communicator) {
         Session session(3);
-        session.distribute(make_data_parallel(wire));
+        session.distribute(make_data_parallel(communicator));
         SessionScope scope(session);
         const auto results = trained(rows);
         for (std::size_t k = 0; k < alone.size(); ++k)

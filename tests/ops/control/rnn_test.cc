@@ -196,9 +196,9 @@ TEST_F(Rnn, RanksDrawWhatOneRankDraws) {
   };
   const auto alone = dropped(step);
   for (const int size : {2, 3}) {
-    comm::spawn_ranks(size, [&](comm::Communicator& wire) {
+    comm::spawn_ranks(size, [&](comm::Communicator& communicator) {
       Session session(3);
-      session.distribute(make_data_parallel(wire));
+      session.distribute(make_data_parallel(communicator));
       SessionScope scope(session);
       const auto results = dropped(step);
       for (std::size_t k = 0; k < results.size(); ++k)

@@ -222,9 +222,9 @@ std::vector<Array> trained() {
 TEST_F(Switch, RanksTrainWhatOneRankTrains) {
   const auto alone = trained();
   for (const int size : {2, 3}) {
-    comm::spawn_ranks(size, [&](comm::Communicator& wire) {
+    comm::spawn_ranks(size, [&](comm::Communicator& communicator) {
       Session session(3);
-      session.distribute(make_data_parallel(wire));
+      session.distribute(make_data_parallel(communicator));
       SessionScope scope(session);
       const auto results = trained();
       for (std::size_t k = 0; k < alone.size(); ++k)

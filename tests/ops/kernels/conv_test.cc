@@ -106,8 +106,8 @@ std::vector<Problem> geometries() {
       geometry(3, 6, 6, 20, 24, 1, 1),                       // pointwise
       geometry(2, 9, 9, 20, 24, 1, 1, 2),                    // pointwise with stride
       geometry(8, 28, 28, 48, 64, 1, 1),                     // pointwise: partial sums
-      geometry(4, 9, 9, 64, 40, 3, 3, 2, 1, 1, 1, 1, 1),     // all patches at once
-      geometry(60, 13, 13, 66, 8, 3, 3, 2),                  // all patches at once (float): partial sums
+      geometry(4, 9, 9, 64, 40, 3, 3, 2, 1, 1, 1, 1, 1),     // dw: all patches at once; y and dx: several blocks
+      geometry(60, 13, 13, 66, 8, 3, 3, 2),                  // dw (float): all patches at once, partial sums
       geometry(2, 4, 4, 5, 3, 5, 5, 1, 1, 3, 3, 3, 3),       // kernel larger than the image
       geometry(40, 9, 9, 18, 19, 2, 2),                      // several blocks and slots
       geometry(2, 9, 10, 1, 8, 3, 3),                        // direct: one channel
