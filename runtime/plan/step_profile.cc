@@ -70,22 +70,27 @@ void StepProfiler::add_product(const Step& loop, const StepValue& value, std::sp
 Work StepProfiler::work_of(std::span<const Step> steps, std::span<const LoopStep> loops, const LocalView& local) const {
   Work work;
   if (profile_ == nullptr) return work;
-  ValueSet seen;
-  const auto add = [&](const StepValue& value) {
-    const Expr& e = value.value;
-    if (e.is<Fill>() || !seen.insert(e)) return;
-    const bool once = e.op().leaf || value.assigned != nullptr;
-    work.bytes += (once ? 1 : 2) * static_cast<double>(local.bytes(e));
-  };
+  ValueMap<double> moved;  // the bytes of the steps that read or write a value: a gather reads a few rows of its table
+  std::vector<StepValue> values;
   for (const Step& step : steps) {
+    const double bytes = step.profile == nullptr ? 0 : step.profile->work.bytes;
+    for (const auto& some : {step.reads, step.writes})
+      for (const StepValue& value : some) {
+        const auto [sum, fresh] = moved.try_emplace(value.value, 0);
+        if (fresh) values.push_back(value);
+        sum += bytes > 0 ? bytes : static_cast<double>(local.bytes(value.value));
+      }
     if (step.profile != nullptr) work.flops += step.profile->work.flops;
-    std::ranges::for_each(step.reads, add);
-    std::ranges::for_each(step.writes, add);
     if (step.kind != Step::kLoop) continue;
     const LoopStep& loop = loops[static_cast<std::size_t>(step.index)];
     work.flops += static_cast<double>(loop.iterations) * loop.body.work().flops;
     for (const LoopStep::Product& product : loop.products)
       if (product.profile != nullptr) work.flops += static_cast<double>(loop.groups()) * product.profile->work.flops;
+  }
+  for (const StepValue& value : values) {
+    const Expr& e = value.value;
+    const bool once = e.op().leaf || value.assigned != nullptr;
+    if (!e.is<Fill>()) work.bytes += (once ? 1 : 2) * std::min(static_cast<double>(local.bytes(e)), moved.at(e));
   }
   return work;
 }

@@ -31,7 +31,8 @@ class StepProfiler {
   // To a kernel's step, which has its line. `bytes`: what the kernel writes and the program reads without memory.
   void add_epilogue(const kernels::FusedProgram& program, double bytes, Step& step) const;
   // What a run of a plan takes at least: its steps' operations; the bytes of its feeds, variables and stored values,
-  // each read once, and written once if a step computes it. Nothing if the process has no profile.
+  // each read once, and written once if a step computes it; of a table only those that steps move. Nothing if the
+  // process has no profile.
   Work work_of(std::span<const Step> steps, std::span<const LoopStep> loops, const LocalView& local) const;
   ProfileLine* plan(const std::string& name, const Work& work) const {
     return profile_ == nullptr ? nullptr : profile_->plan(name, work);

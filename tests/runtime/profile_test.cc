@@ -12,6 +12,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <stdexcept>
 
 #include "syncline/backend/control.h"
 #include "syncline/backend/function.h"
@@ -68,6 +69,13 @@ std::vector<Json> lines_in(const std::string& layer) {
   for (const Json& line : lines_of(path_of_process()))
     if (line.contains("layer") && line.at("layer") == layer) found.push_back(line);
   return found;
+}
+
+Json line_of_plan(const std::string& name) {
+  Profile::of_process()->write();
+  for (const Json& line : lines_of(path_of_process()))
+    if (line.contains("plan") && line.at("plan") == name) return line;
+  throw std::runtime_error("no line of the plan " + name);
 }
 
 int status_of_child(const std::function<int()>& run) {
@@ -171,17 +179,20 @@ TEST(ProfileOfProcess, APlanHasALineOfItsRuns) {
   const Expr y = reverse(dot(x, w), {1});
   Function f({x}, {dot(y, transpose(y))}, {}, "profiled plan");
   for (int i = 0; i < 3; ++i) f({random_doubles({30, 50}, 2)});
-  Profile::of_process()->write();
-  for (const Json& line : lines_of(path_of_process())) {
-    if (!line.contains("plan") || line.at("plan") != "profiled plan") continue;
-    EXPECT_EQ(line.at("calls"), 3);
-    EXPECT_GT(line.at("seconds"), 0);
-    EXPECT_EQ(line.at("flops"), 3 * (2 * 30 * 50 * 20 + 2 * 30 * 20 * 30));
-    // Both products, the reversed rows and the transposed ones are written once and read once.
-    EXPECT_EQ(line.at("bytes"), 3 * 8 * (30 * 50 + 50 * 20 + 2 * (3 * 30 * 20 + 30 * 30)));
-    return;
-  }
-  FAIL() << "no line of the plan";
+  const Json line = line_of_plan("profiled plan");
+  EXPECT_EQ(line.at("calls"), 3);
+  EXPECT_GT(line.at("seconds"), 0);
+  EXPECT_EQ(line.at("flops"), 3 * (2 * 30 * 50 * 20 + 2 * 30 * 20 * 30));
+  // Both products, the reversed rows and the transposed ones are written once and read once.
+  EXPECT_EQ(line.at("bytes"), 3 * 8 * (30 * 50 + 50 * 20 + 2 * (3 * 30 * 20 + 30 * 30)));
+}
+
+TEST(ProfileOfProcess, APlanReadsFewRowsOfATable) {
+  const Variable table = variable(random_doubles({1000, 8}, 1));
+  const Expr rows = placeholder({.shape = {5}, .dtype = DType::kInt32});
+  Function f({rows}, {gather(table, rows)}, {}, "profiled gather");
+  f({random_ints({5}, 1000, 2)});
+  EXPECT_LT(line_of_plan("profiled gather").at("bytes").get<double>(), 8 * 8 * 100.0);
 }
 
 TEST(ProfileOfProcess, BarriersHaveLines) {
