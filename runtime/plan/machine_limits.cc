@@ -28,7 +28,7 @@ double product_rate() {
   constexpr std::int64_t kSize = 768;
   const std::vector<float> a(kSize * kSize, 0.5f), b(kSize * kSize, 0.25f);
   std::vector<float> c(kSize * kSize);
-  const double seconds = least_seconds(5, [&] {
+  const double seconds = least_seconds(20, [&] {
     kernels::gemm<float>(kernels::Trans::kNo, kernels::Trans::kNo, kSize, kSize, kSize, 1, a.data(), kSize, b.data(),
                          kSize, 0, c.data(), kSize);
   });
@@ -39,7 +39,7 @@ double memory_rate() {
   constexpr std::int64_t kSize = 8 << 20, kBlock = 64 << 10;
   const std::vector<float> b(kSize, 0.5f), c(kSize, 0.25f);
   std::vector<float> a(kSize);
-  const double seconds = least_seconds(3, [&] {
+  const double seconds = least_seconds(8, [&] {
     kernels::parallel_for(kSize / kBlock, 10e3, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin * kBlock; i < end * kBlock; ++i) a[i] = b[i] + 3 * c[i];
     });
