@@ -139,19 +139,12 @@ Expr without_pad(const ConvAttrs& a, std::span<const Expr> in) {
   return apply<Op>({in[0].input(0), in[1]}, std::move(padded));
 }
 
-// Of the plain algorithm: each position of y takes each element of w once.
-double flops_of(const Meta& y, const Meta& w) {
-  return 2 * static_cast<double>(y.shape.product(0, y.shape.ndim() - 1)) * elements(w);
-}
-
 // Every output channel sees every input channel.
 struct Dense {
   static constexpr std::string_view kForward = "conv", kGradInput = "conv_grad_input", kGradKernel = "conv_grad_kernel";
   static constexpr std::array<std::string_view, 3> kFunctions{"conv1d", "conv2d", "conv3d"};
   static constexpr int kChannelAxes = 2;  // of a kernel
   static Index in_channels(const Shape& w) { return w[w.ndim() - 2]; }
-  // True if there are algorithms with fewer operations.
-  static bool is_fast(const Meta& in) { return in.dtype == DType::kFloat32; }
   template <class T>
   static const kernels::ConvLoops<T>& loops() {
     return kernels::dense_conv<T>();
@@ -165,7 +158,6 @@ struct Depthwise {
   static constexpr std::array<std::string_view, 2> kFunctions{"depthwise_conv1d", "depthwise_conv2d"};
   static constexpr int kChannelAxes = 1;
   static Index in_channels(const Shape& w) { return w.back(); }
-  static bool is_fast(const Meta&) { return false; }
   template <class T>
   static const kernels::ConvLoops<T>& loops() {
     return kernels::depthwise_conv<T>();
@@ -196,8 +188,8 @@ struct ConvForward {
     return {in[0].dtype, image_shape(x[0], space, w.back())};
   }
   static double flops(const Attrs& a, std::span<const Meta> in, std::span<const Meta> out) {
-    if (!Kind::is_fast(in[0]) || out[0].shape.size() == 0) return flops_of(out[0], in[1]);
-    return kernels::forward_flops(geometry(a, in[0].shape, in[1].shape, out[0].shape));
+    const auto g = geometry(a, in[0].shape, in[1].shape, out[0].shape);
+    return with_floating(in[0].dtype, [&]<class T>(T) { return Kind::template loops<T>().forward_flops(g); });
   }
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_images(args, 0); }
   static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta&) {
@@ -246,8 +238,8 @@ struct ConvGradInput {
     return {in[0].dtype, image_shape(dy[0], size, Kind::in_channels(w))};
   }
   static double flops(const Attrs& a, std::span<const Meta> in, std::span<const Meta> out) {
-    if (!Kind::is_fast(in[0]) || in[1].shape.size() == 0) return flops_of(in[1], in[0]);
-    return kernels::grad_input_flops(geometry(a, out[0].shape, in[0].shape, in[1].shape));
+    const auto g = geometry(a, out[0].shape, in[0].shape, in[1].shape);
+    return with_floating(in[0].dtype, [&]<class T>(T) { return Kind::template loops<T>().grad_input_flops(g); });
   }
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_images(args, 1); }
 
@@ -299,8 +291,8 @@ struct ConvGradKernel {
     return {in[0].dtype, kernel};
   }
   static double flops(const Attrs& a, std::span<const Meta> in, std::span<const Meta> out) {
-    if (!Kind::is_fast(in[0]) || in[1].shape.size() == 0) return flops_of(in[1], out[0]);
-    return kernels::grad_kernel_flops(geometry(a, in[0].shape, out[0].shape, in[1].shape));
+    const auto g = geometry(a, in[0].shape, out[0].shape, in[1].shape);
+    return with_floating(in[0].dtype, [&]<class T>(T) { return Kind::template loops<T>().grad_kernel_flops(g); });
   }
   static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta&) {
     return without_pad<ConvGradKernel>(a, in);

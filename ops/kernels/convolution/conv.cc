@@ -75,26 +75,37 @@ std::optional<std::size_t> parts_scratch_bytes(const ConvGeometry& g, std::span<
   return conv::im2col::parts_scratch_bytes<T>(g, images);
 }
 
+// Of the kernel's gradient too, whose algorithms are selected alike and take the adjoint steps.
 template <class T>
-constexpr ConvLoops<T> kDense{&forward_scratch_bytes<T>,     &forward<T>,
-                              &grad_input_scratch_bytes<T>,  &grad_input<T>,
-                              &grad_kernel_scratch_bytes<T>, &grad_kernel<T>,
-                              &parts_scratch_bytes<T>,       &conv::im2col::grad_kernel_by_parts<T>};
+double forward_flops(const ConvGeometry& g) {
+  if constexpr (kFast<T>) {
+    if (!conv::direct::fits(g) && conv::winograd::forward_fits(g)) return conv::winograd::forward_flops(g);
+  }
+  return conv::flops(g);
+}
+
+template <class T>
+double grad_input_flops(const ConvGeometry& g) {
+  if constexpr (kFast<T>) {
+    if (conv::winograd::grad_input_fits(g)) return conv::winograd::grad_input_flops(g);
+  }
+  return conv::flops(g);
+}
+
+template <class T>
+constexpr ConvLoops<T> kDense{&forward_scratch_bytes<T>,
+                              &forward<T>,
+                              &grad_input_scratch_bytes<T>,
+                              &grad_input<T>,
+                              &grad_kernel_scratch_bytes<T>,
+                              &grad_kernel<T>,
+                              &parts_scratch_bytes<T>,
+                              &conv::im2col::grad_kernel_by_parts<T>,
+                              &forward_flops<T>,
+                              &grad_input_flops<T>,
+                              &forward_flops<T>};
 
 }  // namespace
-
-double forward_flops(const ConvGeometry& g) {
-  return !conv::direct::fits(g) && conv::winograd::forward_fits(g) ? conv::winograd::forward_flops(g) : conv::flops(g);
-}
-
-double grad_input_flops(const ConvGeometry& g) {
-  return conv::winograd::grad_input_fits(g) ? conv::winograd::grad_input_flops(g) : conv::flops(g);
-}
-
-double grad_kernel_flops(const ConvGeometry& g) {
-  return !conv::direct::fits(g) && conv::winograd::grad_kernel_fits(g) ? conv::winograd::forward_flops(g)
-                                                                       : conv::flops(g);
-}
 
 template <>
 const ConvLoops<float>& dense_conv<float>() {

@@ -59,6 +59,10 @@ struct ConvLoops {
                                                     std::span<const std::int64_t> images) = nullptr;
   void (*grad_kernel_by_parts)(const ConvGeometry& g, std::span<const std::int64_t> images, const T* x, const T* dy,
                                T* dw, void* scratch) = nullptr;
+  // Operations of the algorithms that the geometry selects; Winograd's needs fewer than the plain one.
+  double (*forward_flops)(const ConvGeometry& g) = nullptr;
+  double (*grad_input_flops)(const ConvGeometry& g) = nullptr;
+  double (*grad_kernel_flops)(const ConvGeometry& g) = nullptr;
 };
 
 // Dense and depthwise kernels exist only for float and double.
@@ -67,11 +71,6 @@ const ConvLoops<T>& dense_conv();
 // Requires in_c == out_c and images without depth.
 template <class T>
 const ConvLoops<T>& depthwise_conv();
-
-// The operations of the algorithms that dense_conv<float>() selects; Winograd's needs fewer than the plain one.
-double forward_flops(const ConvGeometry& g);
-double grad_input_flops(const ConvGeometry& g);
-double grad_kernel_flops(const ConvGeometry& g);
 
 template <>
 const ConvLoops<float>& dense_conv<float>();

@@ -369,10 +369,18 @@ void grad_kernel(const ConvGeometry& g, const T* x, const T* dy, T* dw, void* sc
   std::copy(partials, partials + g.k_h * g.k_w * g.in_c, dw);
 }
 
+double flops(const ConvGeometry& g) { return 2 * products(g); }
+
 template <class T>
-constexpr ConvLoops<T> kLoops{
-    &no_scratch,    &forward<T>, &grad_input_scratch_bytes<T>, &grad_input<T>, &grad_kernel_scratch_bytes<T>,
-    &grad_kernel<T>};
+constexpr ConvLoops<T> kLoops{.forward_scratch_bytes = &no_scratch,
+                              .forward = &forward<T>,
+                              .grad_input_scratch_bytes = &grad_input_scratch_bytes<T>,
+                              .grad_input = &grad_input<T>,
+                              .grad_kernel_scratch_bytes = &grad_kernel_scratch_bytes<T>,
+                              .grad_kernel = &grad_kernel<T>,
+                              .forward_flops = &flops,
+                              .grad_input_flops = &flops,
+                              .grad_kernel_flops = &flops};
 
 }  // namespace
 }  // namespace conv::depthwise
